@@ -67,12 +67,11 @@ def test_mutated_certificates(kind, intercept):
     """Both checkers say the same of each, and what one changed field makes false is rejected."""
     certificate, X = made(kind, intercept)
     assert both(certificate, X, Y) == (True, True)
-    rejected, every = 0, list(mutations(certificate))
-    for mutated in every:
+    rejected = 0
+    for mutated in mutations(certificate):
         first, second = both(mutated, X, Y)
         rejected += not second
         assert first == second, mutated
-    print(f"{len(every)} mutated, {rejected} became false and were rejected by both")
     assert rejected > 20
 
 
@@ -91,12 +90,11 @@ def test_mutated_brackets(intercept, norm, nu, weighted):
     assert certificate.kind == "bracket"
     assert 0 < certificate.lower < certificate.upper < math.inf
     assert both(certificate, X, SOFT_Y) == (True, True)
-    rejected, every = 0, [*mutations(certificate), *weight_mutations(certificate)]
-    for mutated in every:
+    rejected = 0
+    for mutated in (*mutations(certificate), *weight_mutations(certificate)):
         first, second = both(mutated, X, SOFT_Y)
         rejected += not second
         assert first == second, mutated
-    print(f"{len(every)} mutated, {rejected} became false and were rejected by both")
     assert rejected > 20
 
 
@@ -135,7 +133,7 @@ def test_nu_is_feasible_or_not_to_the_last_bit(seed):
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-def test_false_by_construction(intercept):
+def test_claims_that_cannot_be_true(intercept):
     """Claims that cannot be true, whatever their proof: a separator of inseparable data, a witness against a separable set."""
     separator, separable = made("separator", intercept)
     witness, inseparable = made("witness", intercept)
@@ -157,7 +155,7 @@ def test_false_by_construction(intercept):
 @pytest.mark.parametrize("nu", [None, 0.25, 0.6])
 @pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, 2.75, math.inf])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-def test_what_verify_computes_is_exact_to_rounding(intercept, norm, nu, weighted):
+def test_bounds_of_verify_are_exact_up_to_rounding(intercept, norm, nu, weighted):
     """The bounds that `verify` derives are accepted by the exact checker, and one part in 10⁶ more by neither."""
     r = np.random.default_rng(0)
     lowers = 0
@@ -227,6 +225,7 @@ def test_infeasible_nu():
 def test_extreme_data_does_not_raise(scale, intercept):
     """Brackets at the ends of the float range are accepted or rejected, never a crash; and what is accepted is true."""
     X = [[scale] * 4, [-scale] * 4]
+    verdicts = set()
     for norm in (2.0, 3.0, math.inf):
         for w, t in ((1.0, 1.0), (1.7e308, 1.7e308), (5e-324, 5e-324)):
             base = gordan.Certificate("bracket", intercept, (0, 1), (2, 4), (w,) * 4, 0.0, (0, 1), (t, t), norm=norm)
@@ -234,6 +233,8 @@ def test_extreme_data_does_not_raise(scale, intercept):
                 if math.isfinite(*claim.values()):
                     first, second = both(replace(base, **claim), X, [1, 0])
                     assert first == second
+                    verdicts.add(second)
+    assert verdicts == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,7 @@ def test_extreme_data_does_not_raise(scale, intercept):
 def test_handmade_certificates_that_no_file_can_hold(change):
     """A Certificate made in memory with a wrong length or NaN is rejected or refused by InputError, not accepted."""
     certificate = gordan.Certificate("separator", "none", (0, 1), (2, 1), w=(1.0,), rows=(0,), weights=(1.0,))
+    assert gordan.verify(certificate, OPPOSITE, [1, 0])
     try:
         accepted = bool(gordan.verify(replace(certificate, **change), OPPOSITE, [1, 0]))
     except gordan.InputError:
@@ -284,19 +286,27 @@ def test_malformed_json(name):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[" * 100_000, b"\xff\xfe", "NaN", json.dumps(VALID)[:-9], json.dumps(VALID)[:40], "9" * 5000]
+    "text",
+    [
+        *(None, 1, {}, "", "[]", "{", "nonsense", "NaN", "[" * 100_000, b"\xff\xfe", "9" * 5000),
+        *(json.dumps(VALID)[:-9], json.dumps(VALID)[:40]),
+    ],
 )
-def test_text_that_is_no_json(text):
-    """Truncated, nested beyond reason, not UTF-8: an InputError."""
+def test_text_that_is_not_a_json_object(text):
+    """Not text, truncated, nested too deeply or not UTF-8: an InputError."""
     with pytest.raises(gordan.InputError):
         gordan.Certificate.from_json(text)
 
 
 @pytest.mark.parametrize(
-    "y", [["no", "yes"], [0, 1], [-1, 1], [0.5, 2.5], [False, True], [0, 1.5], [-math.inf, math.inf], ["é", "\n"]]
+    "y",
+    [
+        *(["no", "yes"], ["é", "\n"], [0, 1], [-1, 1], [0.5, 2.5], [-math.inf, math.inf], [False, True]),
+        *([0, 1.5], [True, 2], [True, 2.5]),  # of mixed types
+    ],
 )
-def test_labels_survive(y):
-    """Certificates keep labels of every kind through JSON."""
+def test_labels_survive_the_file(y):
+    """Certificates keep labels of every type through JSON, and both checkers recognise them."""
     certificate = gordan.separate([[0.0], [1.0]], y).certificate
     assert gordan.Certificate.from_json(certificate.to_json()) == certificate
     assert both(certificate, [[0.0], [1.0]], y) == (True, True)
@@ -316,50 +326,11 @@ def test_claims_without_what_proves_them():
         assert not standalone.check(json.loads(certificate.to_json()), SEPARABLE, Y)[0]
 
 
-def test_labels_that_are_no_labels():
+def test_labels_in_arrays_of_objects():
     with pytest.raises(gordan.InputError, match=r"y\[1\] is a number of 4001 bits"):
         gordan.separate([[0.0], [1.0]], np.array([0, 2**4000], dtype=object))
     verdict = gordan.separate([[0.0], [1.0]], np.array([np.int64(3), np.int64(5)], dtype=object))
     assert verdict.certificate.classes == (3, 5)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kind": "proof"},
-        {"intercept": "Free"},
-        {"w": ("1",)},
-        {"w": (None,)},
-        {"w": (1j,)},
-        {"w": [1.0]},
-        {"w": (10**400,)},
-        {"b": "x"},
-        {"norm": None},
-        {"norm": "2"},
-        {"lower": "0"},
-        {"rows": (0.0,)},
-        {"weights": ("1",)},
-        {"classes": (0, "1")},
-        {"classes": ([0], [1])},
-        {"shape": (2,)},
-        {"sample_weight": "ab"},
-    ],
-)
-def test_malformed_certificates_are_refused(change):
-    good = {"kind": "bracket", "intercept": "none", "classes": (0, 1), "shape": (2, 1), "w": (1.0,), "lower": 0.1}
-    with pytest.raises(gordan.InputError):
-        gordan.Certificate(**{**good, **change})
-
-
-@pytest.mark.parametrize("text", [None, 1, {}, "", "[]", "nonsense"])
-def test_what_is_no_json_is_refused(text):
-    with pytest.raises(gordan.InputError):
-        gordan.Certificate.from_json(text)
-
-
-def test_a_witness_has_whole_weights():
-    with pytest.raises(gordan.InputError, match="whole numbers"):
-        gordan.Certificate("witness", "free", (0, 1), (2, 1), rows=(0, 1), weights=(0.5, 0.5))
 
 
 @pytest.mark.parametrize("kind", ["witness", "bracket", "separator", "overlap"])
@@ -392,13 +363,6 @@ def test_the_hash_sees_labels_and_not_their_type():
     assert gordan.separate(X, ["0", "1"]).certificate.data_hash not in hashes
 
 
-@pytest.mark.parametrize("y", [[True, 2], [True, 2.5], [0, 1.5]])
-def test_labels_of_mixed_kinds_survive_the_file(y):
-    c = gordan.separate([[0.0], [1.0]], y).certificate
-    assert gordan.Certificate.from_json(c.to_json()) == c
-    assert gordan.verify(c, [[0.0], [1.0]], y)
-
-
 def test_weights_that_vanish_beside_the_largest_count_under_caps():
     """A row of 1e308 with a weight of 1e-30 beside ones of 1e300: scaled to them it is 0, but the caps need it."""
     X, y, c = [[1e-200], [1e-200], [1e308]], [1, 0, 1], (1e300, 1e300, 1e-30)
@@ -408,9 +372,8 @@ def test_weights_that_vanish_beside_the_largest_count_under_caps():
 
 
 def test_sample_weights_that_add_up_beyond_the_floats():
-    """No warning, and the same answer."""
-    about = {"w": (1.0,), "lower": 0.5, "nu": 0.5, "sample_weight": (1e308, 1e308, 1.0, 1.5e308)}
-    first, second = both(
-        gordan.Certificate("bracket", "none", (0, 1), (4, 1), **about), [[1.0], [2.0], [-1.0], [3.0]], [1, 1, 0, 1]
-    )
-    assert first == second
+    """The mean of the lowest half of the weights is (1 + 2·0.75)/1.75 = 10/7, although their sum overflows; no warning."""
+    about = {"w": (1.0,), "nu": 0.5, "sample_weight": (1e308, 1e308, 1.0, 1.5e308)}
+    for lower, proved in ((0.5, True), (1.428571, True), (1.428572, False)):
+        certificate = gordan.Certificate("bracket", "none", (0, 1), (4, 1), lower=lower, **about)
+        assert both(certificate, [[1.0], [2.0], [-1.0], [3.0]], [1, 1, 0, 1]) == (proved, proved)

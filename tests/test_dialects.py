@@ -176,7 +176,7 @@ def test_decimal_commas_in_quotes(tmp_path, case):
     if "," in header:
         with pytest.raises(gordan.InputError, match=r"line 100002: it has 4 fields, .*; decimal commas must be in quotes here"):
             read(written(tmp_path, header + "".join(rows) * 50_000 + "1,5,2,u\n", "long.csv"), decimal=",", **options)
-    found, *_ = standalone._lines(path, standalone.Style(decimal=",", **options))
+    found, *_ = standalone._split_table(path, standalone.Style(decimal=",", **options))
     assert found == ["a", "b", "y"]
 
 
@@ -186,7 +186,7 @@ def test_a_first_line_for_spreadsheets(tmp_path):
     assert (table.names, table.X.tolist(), table.y.tolist()) == (("a",), [[1.5], [2.5]], ["u", "v"])
     assert "counts the rows" in table.notices[1]
     assert lines_of(path, [0, 1], table.dialect) == {0: 3, 1: 4}
-    assert standalone.table_in(path, None, style=standalone.Style(decimal=","))[:2] == ([[1.5], [2.5]], ["u", "v"])
+    assert standalone.read_table(path, None, style=standalone.Style(decimal=","))[:2] == ([[1.5], [2.5]], ["u", "v"])
     convert(path, tmp_path / "folder", decimal=",")
     assert read(tmp_path / "folder").X.tolist() == [[1.5], [2.5]]
     with pytest.raises(gordan.InputError, match=r"line 3, column 1 .'a'.: the cell is '1,5', .*pass --decimal ,"):
@@ -207,7 +207,7 @@ MARKS = {
 @pytest.mark.parametrize("text", MARKS)
 def test_what_is_between_columns_is_told_by_both_readers(tmp_path, text):
     found, _ = settled(written(tmp_path, text), "csv", Wanted())
-    assert found.dialect.sep == standalone._separator(text, ",", standalone.Style()) == MARKS[text]
+    assert found.dialect.sep == standalone._detect_separator(text, ",", standalone.Style()) == MARKS[text]
 
 
 HEADERS = {

@@ -61,7 +61,7 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
     assert [Fraction(m) * Fraction(2) ** e for m in whole] == [Fraction(x) for x in row if x]
     values = np.array([x for x in row if x])
     if len(values):
-        last = exact._last_digit(values)
+        last = exact._lowest_bit_exponent(values)
         assert all((Fraction(x) / Fraction(2) ** last).denominator == 1 for x in values.tolist())
         assert any((Fraction(x) / Fraction(2) ** (last + 1)).denominator > 1 for x in values.tolist())
     for intercept, signed in itertools.product(INTERCEPTS, (problem, flipped)):
@@ -222,19 +222,19 @@ def test_integers_become_floats_rounded_once(x):
     for bits in (1, abs(x).bit_length(), abs(x).bit_length() + 400):
         unit = 2 ** max(bits, abs(x).bit_length())
         if abs(x) / unit >= exact.LEAST_TRUSTED:
-            assert exact._rounded([x, unit - 1])[0] == float(Fraction(x, unit))
+            assert exact._rounded_to_floats([x, unit - 1])[0] == float(Fraction(x, unit))
 
 
 def test_directions_become_floats_unless_they_are_too_far_apart():
     for w in ([3, -5, 0], [3**400, 2**600 + 1, -1], [0, 2**499]):
-        found, bits = exact._rounded(w), max(abs(x).bit_length() for x in w)
+        found, bits = exact._rounded_to_floats(w), max(abs(x).bit_length() for x in w)
         truth = [float(Fraction(x, 2**bits)) for x in w]
         apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.LEAST_TRUSTED) for x in w)
         assert (found is None) == apart
         assert apart or found.tolist() == truth
-    assert exact._rounded([2**499, 1]).tolist() == [0.5, 2.0**-500]
-    assert exact._rounded([2**500, 1]) is None
-    assert exact._rounded([2**5000, 1]) is None
+    assert exact._rounded_to_floats([2**499, 1]).tolist() == [0.5, 2.0**-500]
+    assert exact._rounded_to_floats([2**500, 1]) is None
+    assert exact._rounded_to_floats([2**5000, 1]) is None
 
 
 @pytest.mark.parametrize("chunk", [None, 2])
@@ -243,7 +243,7 @@ def test_signs_of_some_rows(storage, chunk, monkeypatch):
     """Scores that vanish, or nearly do, for integers small, long and far apart; only the rows that are named are relied on."""
     r, seen = random.Random(5), set()
     if chunk:
-        monkeypatch.setattr(exact, "_rounded", lambda w: None)
+        monkeypatch.setattr(exact, "_rounded_to_floats", lambda w: None)
     for _ in range(60):
         d, n = r.randint(1, 5), 7
         w = [r.choice([0, 1, -2, 5]) * r.choice([1, 1, 2**60 + 1, 2**900]) for _ in range(d)]

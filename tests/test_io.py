@@ -837,7 +837,7 @@ def test_the_second_checker_reads_the_same(route, tmp_path):
         assert [standalone.as_label(label, kind) for label in labels] == ours.y.tolist()
     for content, _, _ in CSV.values():
         path = written(tmp_path, "a.csv", content)
-        rows, labels = standalone.read_table(path, None)
+        rows, labels = standalone.read_table(path, None)[:2]
         ours = read(path)
         assert rows == ours.X.tolist()
         kind = {"i": "int", "f": "float", "U": "str"}[ours.y.dtype.kind]

@@ -14,7 +14,7 @@ from gordan import deadlines
 from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
 from gordan.deadlines import Deadline, Pace
-from gordan.ledger.question import PROOF
+from gordan.ledger.question import PROOF_PASSES
 from gordan.rows import Rows, ascent
 from gordan.solve import loss_newton, separation
 from gordan.solve.restricted import Gram
@@ -102,7 +102,7 @@ def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monke
     y = X[:, 0] + 0.5 * rng.standard_normal(900) > 0
 
     def slow(margin, *arguments, **options):
-        clock.now += 0.5 * PROOF * each * margin.X.n
+        clock.now += 0.5 * PROOF_PASSES * each * margin.X.n
         return upper(margin, *arguments, **options)
 
     monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)

@@ -368,10 +368,10 @@ def test_certificates_that_take_too_much_memory_to_check(monkeypatch):
     assert standalone.check(json.loads(c.to_json()), X.tolist(), y)[0]
     monkeypatch.setattr(memory, "memory_left", lambda: 2.0 * exact.NUMBER_BYTES * d * d / 2)
     monkeypatch.setattr(memory, "UNCHECKED_BYTES", 0)
-    assert "takes more memory than there is" in gordan.verify(c, X, y).reason
+    assert "needs more memory than there is" in gordan.verify(c, X, y).reason
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
     monkeypatch.setattr(exact, "integer_rows", lambda *_: pytest.fail("rows of integers"))
-    assert "takes more memory than there is" in gordan.verify(c, X, y).reason
+    assert "needs more memory than there is" in gordan.verify(c, X, y).reason
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -409,7 +409,7 @@ def test_signs_by_blocks(kind, monkeypatch):
         return original(X, rows, w, b)
 
     monkeypatch.setattr(exact, "_exact_signs", watched)
-    monkeypatch.setattr(exact, "_rounded", lambda w: None)
+    monkeypatch.setattr(exact, "_rounded_to_floats", lambda w: None)
     monkeypatch.setattr(exact, "SIGN_ENTRIES", 100)
     assert (exact.score_signs(problem.X, w, 0, problem.signs) == expected).all()
     assert max(lengths) * 10 <= 100

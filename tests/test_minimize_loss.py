@@ -299,7 +299,7 @@ def test_points_of_other_data():
 
 @pytest.mark.parametrize("kept", [1 << 30, 0], ids=["copied", "watched"])
 def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, kept):
-    monkeypatch.setattr(matrix, "COPIED", kept)
+    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", kept)
     X, y = data()
     result = gordan.minimize_loss(X, y)
     asked = copy.copy(result)
@@ -561,7 +561,7 @@ def test_what_is_proved_of_sparse_rows_is_found_again_with_dense_ones(monkeypatc
     X = np.zeros((300, 50))
     X[:, :4] = rng.standard_normal((300, 4)) * [1e4, 1e4, 1.0, 1.0]
     y = np.where(X[:, 3] + rng.standard_normal(300) > 0, 1, -1)
-    monkeypatch.setattr(matrix, "WORTH_ROUNDING_ONCE", 300 * matrix.A_ROW + 1200.5 * matrix.AN_ENTRY)
+    monkeypatch.setattr(matrix, "WORTH_ROUNDING_ONCE", 300 * matrix.SECONDS_PER_ROW + 1200.5 * matrix.SECONDS_PER_ENTRY)
     result = gordan.minimize_loss(sp.csr_array(X), y, loss="logistic", tol=1e-8)
     assert result.status == "solved"
     for storage in (sp.csr_array, np.asarray, np.asfortranarray):

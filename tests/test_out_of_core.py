@@ -70,7 +70,7 @@ def small_files_count_as_large(monkeypatch):
     for module in (mapped, accept):
         monkeypatch.setattr(module, "LARGE_FILE_BYTES", 1 << 10)
     monkeypatch.setattr(memory, "FILE_CHUNK_BYTES", 1 << 10)
-    monkeypatch.setattr("gordan.certificates.matrix.COPIED", 0)
+    monkeypatch.setattr("gordan.certificates.matrix.MOST_COPIED_BYTES", 0)
     monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_ENTRIES", 64)
     monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_TIMES_D", 2)
 

@@ -198,7 +198,7 @@ def test_bounds_are_next_to_exact_ones(s):
         if s == 2:
             distance = max(0.0, math.hypot(*map(float, u)) - 0.5)
         else:
-            distance = math.hypot(*map(float, standalone._beyond(u, Fraction(1, 2), s)))
+            distance = math.hypot(*map(float, standalone._outside_ball(u, Fraction(1, 2), s)))
         upper = margin.upper(p)
         assert distance <= upper <= distance * (1 + 1e-9) + 1e-9
         assert margin.proves_upper(math.nextafter(upper, math.inf), p)

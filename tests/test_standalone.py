@@ -54,32 +54,32 @@ def test_tables(name, label, tmp_path):
     elif label in ("b", "1"):
         body = [[row[0], row[2], row[1]] for row in body]
     text = "\ufeff" + "\r\n".join(mark.join(line) for line in [["a", "b", "y"], *body[:1], [], *body[1:]]) + "\n"
-    assert standalone.read_table(written(tmp_path / name, text), label) == (ROWS, ["no", "yes", "no"])
+    assert standalone.read_table(written(tmp_path / name, text), label)[:2] == (ROWS, ["no", "yes", "no"])
 
 
 @pytest.mark.parametrize("label", ["3", "-4", "c", "1.0"])
-def test_columns_that_are_not_there(label, tmp_path):
+def test_unknown_label_columns_are_refused(label, tmp_path):
     path = written(tmp_path / "t.csv", "a,b,y\n1,2,0\n")
-    with pytest.raises(ValueError):
+    with pytest.raises(BadInput):
         standalone.read_table(path, label)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "a,b\n1\n", "a,b\n1,2,3\n", "a,b\nx,1\n", "a,b\n" + "1" * 200_000 + ",2\n"])
-def test_tables_that_are_none(text, tmp_path):
-    with pytest.raises(ValueError):
+def test_malformed_tables_are_refused(text, tmp_path):
+    with pytest.raises(BadInput):
         standalone.read_table(written(tmp_path / "t.csv", text), None)
 
 
 def test_a_column_may_be_named_by_a_number(tmp_path):
     """A name comes before a place."""
     path = written(tmp_path / "t.csv", "1,0,2\n10,11,12\n")
-    assert standalone.read_table(path, "0") == ([[10.0, 12.0]], ["11"])
-    assert standalone.read_table(path, "2") == ([[10.0, 11.0]], ["12"])
+    assert standalone.read_table(path, "0")[:2] == ([[10.0, 12.0]], ["11"])
+    assert standalone.read_table(path, "2")[:2] == ([[10.0, 11.0]], ["12"])
 
 
 def test_labels_of_several_lines(tmp_path):
     (tmp_path / "t.csv").write_bytes(b'a,y\r\n1,"no\r\nmore"\r\n2,"yes,\n"\r\n')
-    assert standalone.read_table(tmp_path / "t.csv", None) == ([[1.0], [2.0]], ["no\r\nmore", "yes,\n"])
+    assert standalone.read_table(tmp_path / "t.csv", None)[:2] == ([[1.0], [2.0]], ["no\r\nmore", "yes,\n"])
 
 
 def test_svmlight(tmp_path):
@@ -93,8 +93,8 @@ def test_svmlight(tmp_path):
     "text",
     ["", "# nothing\n", "1 1:2 1:3\n", "1 1:2:3\n", "1 1\n", "1 x:2\n", "1 1:y\n", "1 1:1_0\n", "1 1:\u0661\n", "1\u00a01:2\n"],
 )
-def test_svmlight_that_is_none(text, tmp_path):
-    with pytest.raises(ValueError):
+def test_malformed_svmlight_is_refused(text, tmp_path):
+    with pytest.raises(BadInput):
         standalone.read_svmlight(written(tmp_path / "d", text))
 
 
@@ -107,7 +107,7 @@ def test_arrays_of_every_type(dtype, order, tmp_path):
         most = np.finfo(dtype) if X.dtype.kind == "f" else np.iinfo(dtype)
         X[0] = most.min, most.max, 3
     np.save(tmp_path / "X.npy", np.asarray(X, order=order))
-    assert standalone.read_npy(tmp_path / "X.npy") == X.tolist()
+    assert [list(row) for row in standalone.read_npy(tmp_path / "X.npy")] == X.tolist()
     np.save(tmp_path / "y.npy", X[0])
     assert standalone.read_npy(tmp_path / "y.npy") == X[0].tolist()
 
@@ -118,24 +118,7 @@ def test_arrays_of_text_and_of_the_second_version(tmp_path):
     assert standalone.read_npy(tmp_path / "y.npy") == words.tolist()
     with (tmp_path / "X.npy").open("wb") as file:
         np.lib.format.write_array(file, np.array(ROWS), version=(2, 0))
-    assert standalone.read_npy(tmp_path / "X.npy") == ROWS
-
-
-@pytest.mark.parametrize("array", [np.array(1.0), np.ones((1, 1, 1)), np.ones(2, ">f8"), np.ones(2, complex), np.array([b"ab"])])
-def test_arrays_that_are_not_read(array, tmp_path):
-    np.save(tmp_path / "X.npy", array)
-    with pytest.raises(BadInput):
-        standalone.read_npy(tmp_path / "X.npy")
-
-
-def test_arrays_that_are_cut(tmp_path):
-    for array in (np.ones((3, 2)), np.array(["ab", "cd"])):
-        np.save(tmp_path / "X.npy", array)
-        whole = (tmp_path / "X.npy").read_bytes()
-        for content in (whole[:5], whole[:11], b"X" + whole[1:], whole[:-8]):
-            (tmp_path / "X.npy").write_bytes(content)
-            with pytest.raises((BadInput, ValueError, standalone.struct.error, SyntaxError)):
-                standalone.read_npy(tmp_path / "X.npy")
+    assert [list(row) for row in standalone.read_npy(tmp_path / "X.npy")] == ROWS
 
 
 @pytest.mark.parametrize(
@@ -176,8 +159,8 @@ def program(tmp_path, capsys, certificate, name, *options):
 SEPARATOR = gordan.Certificate("separator", "free", ("no", "yes"), (3, 2), w=(0.0, 1.0), b=-1.0)
 
 
-def test_the_program(tmp_path, capsys):
-    """0, 1 and 2, and a line that says why."""
+def test_exit_codes_and_reasons(tmp_path, capsys):
+    """The exit codes 0, 1 and 2, and one line that says why."""
     written(tmp_path / "t.csv", "a,b,y\n1,-2,no\n0,4,yes\n0,0.25,no\n")
     written(tmp_path / "t.svm", "no 1:1 2:-2\nyes 2:4\nno 2:0.25\n")
     np.save(tmp_path / "X.npy", np.array([[1, -2], [0, 4], [0, 0.25]]))
@@ -195,11 +178,11 @@ def test_the_program(tmp_path, capsys):
         assert (code, out, err) == (1, "rejected: row 2 is not on the right side\n", "")
     for certificate, name, reason in (
         (SEPARATOR, "y.npy", "one dimension"),
-        (SEPARATOR, "t.parquet", ".parquet is not read here"),
+        (SEPARATOR, "t.parquet", "this checker does not read .parquet"),
         (SEPARATOR, "nothing.csv", "nothing.csv"),
         ("{", "t.csv", "Expecting"),
         ("[]", "t.csv", "not a certificate"),
-        (replace(SEPARATOR, classes=(False, True)), "t.csv", "no"),
+        (replace(SEPARATOR, classes=(False, True)), "t.csv", "neither true nor false"),
         ("[" * 100_000, "t.csv", "recursion"),
     ):
         code, out, err = program(tmp_path, capsys, certificate, name)
@@ -278,6 +261,10 @@ NOT_READ = {
     "no order": npy(TABLE, fortran_order=...),
     "an unknown version": npy(TABLE)[:6] + b"\x09" + npy(TABLE)[7:],
     "a header that is cut": npy(TABLE)[:40],
+    "a magic number that is cut": npy(TABLE)[:5],
+    "a length that is cut": npy(TABLE)[:11],
+    "text that is cut": npy(np.array(["ab", "cd", "ab"]))[:-8],
+    "bytes": npy(np.full((3, 3), b"ab")),
     "a header that is nested": b"\x93NUMPY\x02\x00" + struct.pack("<I", 200_000) + b"[" * 200_000,
     "a header that is an expression": npy(TABLE)[:8] + struct.pack("<H", 9) + b"__name__ ",
     "entries that are cut": npy(TABLE)[:-1],
@@ -289,7 +276,7 @@ NOT_READ = {
 
 
 @pytest.mark.parametrize("name", NOT_READ)
-def test_arrays_that_are_no_data(name, tmp_path, capsys):
+def test_malformed_arrays_are_bad_input(name, tmp_path, capsys):
     """Bad input, in one line, as a table and as labels."""
     (tmp_path / "a.npy").write_bytes(NOT_READ[name])
     (tmp_path / "X.npy").write_bytes(npy(TABLE[:, :2]))
@@ -307,19 +294,19 @@ def test_columns_of_an_array_in_fortran_order(tmp_path, capsys):
     assert program(tmp_path, capsys, replace(SEPARATOR, classes=(0, 1)), "a.npy") == (0, "accepted\n", "")
 
 
-def test_what_goes_wrong_inside_is_not_a_verdict(tmp_path, capsys, monkeypatch):
-    """Exit code 70 and one line, for mistakes that nobody has thought of; also where a label cannot be printed."""
+def test_internal_errors_are_not_verdicts(tmp_path, capsys, monkeypatch):
+    """Exit code 70 and one line for an exception inside; and reasons that cannot be encoded are printed with escapes."""
     written(tmp_path / "t.csv", "a,b,y\n1,-2,no\n0,4,yes\n0,0.25,no\n")
-    monkeypatch.setattr(standalone.Claim, "decided", lambda *_: 1 / 0)
+    monkeypatch.setattr(standalone.Claim, "decide", lambda *_: 1 / 0)
     code, out, err = program(tmp_path, capsys, SEPARATOR, "t.csv")
     assert (code, out) == (70, "")
-    assert err == "this is a mistake in standalone.py, please report it: ZeroDivisionError: division by zero\n"
-    monkeypatch.setattr(standalone.Claim, "decided", lambda *_: (False, "half a character: \ud800"))
+    assert err == "internal error in standalone.py, please report it: ZeroDivisionError: division by zero\n"
+    monkeypatch.setattr(standalone.Claim, "decide", lambda *_: (False, "half a character: \ud800"))
     assert program(tmp_path, capsys, SEPARATOR, "t.csv") == (1, "rejected: half a character: \\ud800\n", "")
 
 
 @pytest.mark.parametrize("name", ["no rows", "objects", "compressed"])
-def test_the_program_as_a_process(name, tmp_path):
+def test_bad_input_has_no_traceback(name, tmp_path):
     """No traceback, and 2 and not 1, which says that the certificate is false."""
     (tmp_path / "a.npy").write_bytes(NOT_READ[name])
     written(tmp_path / "c.json", SEPARATOR.to_json())
@@ -394,27 +381,31 @@ def test_spoiled_files_are_read_or_refused(tmp_path, capsys):
         codes[code] += 1
         assert code in (0, 1, 2), err
         assert (out == "") == (code == 2) == err.startswith("bad input: ")
-    print(f"exit codes of spoiled files: {dict(codes)}")
     assert min(codes[0], codes[1], codes[2]) > 20
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
+def rows_of(X, d):
+    rows, width = standalone._rows(X, d)
+    return [*rows], width
+
+
 def test_rows_are_exact():
-    assert standalone._rows([[0.1, 0, Fraction(1, 3)]], 3) == ([{0: Fraction(0.1), 2: Fraction(1, 3)}], 3)
-    assert standalone._rows([{2: 10**400, 0: 0.0}], 3) == ([{2: 10**400}], 3)
-    assert standalone._rows([[np.float32(0.1), True, np.False_]], 3) == ([{0: Fraction(float(np.float32(0.1))), 1: 1}], 3)
-    assert standalone._rows(np.array([[2**53 + 1, -(2**63)]]), 2) == ([{0: 2**53 + 1, 1: -(2**63)}], 2)
-    assert standalone._rows(np.array([[2**64 - 1]], dtype=np.uint64), 1) == ([{0: 2**64 - 1}], 1)
+    assert rows_of([[0.1, 0, Fraction(1, 3)]], 3) == ([{0: Fraction(0.1), 2: Fraction(1, 3)}], 3)
+    assert rows_of([{2: 10**400, 0: 0.0}], 3) == ([{2: 10**400}], 3)
+    assert rows_of([[np.float32(0.1), True, np.False_]], 3) == ([{0: Fraction(float(np.float32(0.1))), 1: 1}], 3)
+    assert rows_of(np.array([[2**53 + 1, -(2**63)]]), 2) == ([{0: 2**53 + 1, 1: -(2**63)}], 2)
+    assert rows_of(np.array([[2**64 - 1]], dtype=np.uint64), 1) == ([{0: 2**64 - 1}], 1)
 
 
 def test_columns_are_counted():
     """Those of sequences; rows by column have as many as the certificate says, unless there is an entry beyond."""
-    assert standalone._rows([[1.0], [0.0]], 2) == ([{0: 1}, {}], 1)
-    assert standalone._rows([[1.0, 2.0, 0.0]], 2) == ([{0: 1, 1: 2}], 3)
-    assert standalone._rows([{}, {0: 1.0}], 2) == ([{}, {0: 1}], 2)
-    assert standalone._rows([{}, {4: 1.0}], 2) == ([{}, {4: 1}], 5)
+    assert rows_of([[1.0], [0.0]], 2) == ([{0: 1}, {}], 1)
+    assert rows_of([[1.0, 2.0, 0.0]], 2) == ([{0: 1, 1: 2}], 3)
+    assert rows_of([{}, {0: 1.0}], 2) == ([{}, {0: 1}], 2)
+    assert rows_of([{}, {4: 1.0}], 2) == ([{}, {4: 1}], 5)
     content = json.loads(SEPARATOR.to_json())
     for X, width in (([[0.0]] * 3, 1), ([[0.0] * 3] * 3, 3), ([{}, {2: 0.0}, {}], 3)):
         assert standalone.check(content, X, ["no", "yes", "no"]) == (False, f"it is about 2 columns; the data has {width}")
@@ -428,7 +419,7 @@ def test_columns_are_counted():
     ],
     ids=str,
 )
-def test_rows_that_are_refused(rows):
+def test_malformed_rows_are_refused(rows):
     with pytest.raises((BadInput, TypeError) if rows == 3.0 else BadInput):
         standalone._rows(rows, 2)
 
@@ -436,7 +427,7 @@ def test_rows_that_are_refused(rows):
 @pytest.mark.parametrize(
     "y", [["a", None, "b"], [0, 1, math.nan], [0, 1, [1]], [b"a", b"b", b"a"], ["a", 1, "a"], [0, 1, 2], [2, 2, 2]], ids=str
 )
-def test_labels_that_are_refused(y):
+def test_malformed_labels_are_refused_by_both_checkers(y):
     """By both checkers, whatever the certificate says."""
     for classes in ((0, 1), ("a", "b"), (False, True)):
         certificate = gordan.Certificate("separator", "none", classes, (3, 1), w=(1.0,))
@@ -495,12 +486,12 @@ NORMS = [
 
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(10**400), Fraction(1, 3**700)])
 @pytest.mark.parametrize(("x", "norm", "dual", "length"), NORMS)
-def test_norms_are_held_against_bounds(x, norm, dual, length, scale):
+def test_norms_are_compared_with_bounds(x, norm, dual, length, scale):
     """Norms that are rational to the last digit, others to 60 of the 80 digits known: by both checkers."""
     p = None if math.isinf(norm) else Fraction(norm)
 
     def at_most(bound):
-        found = standalone._at_least(bound, [scale * value for value in x], p, dual)
+        found = standalone._bounds_norm(bound, [scale * value for value in x], p, dual)
         assert bounds.norm_at_most([value * scale.numerator for value in x], bound * scale.denominator, norm, dual=dual) == found
         return found
 
@@ -531,7 +522,7 @@ def test_both_checkers_decide_norms_alike(norm, dual):
         for digits in (53, 200, 1000):
             for side in (-1, 1):
                 bound = length * (1 + side * Fraction(1, 2**digits))
-                assert standalone._at_least(bound, [Fraction(v) for v in x], Fraction(norm), dual) == (side == 1)
+                assert standalone._bounds_norm(bound, [Fraction(v) for v in x], Fraction(norm), dual) == (side == 1)
                 assert bounds.norm_at_most(x, bound, norm, dual=dual) == (side == 1)
 
 
@@ -544,21 +535,21 @@ def test_roots():
 
 @pytest.mark.parametrize("norm", [None, Fraction(2), Fraction(3)])
 @pytest.mark.parametrize("dual", [False, True])
-def test_norms_of_nothing(norm, dual):
+def test_norms_of_zero_vectors(norm, dual):
     for x in ([], [Fraction(0)] * 3):
-        assert standalone._at_least(Fraction(0), x, norm, dual)
-        assert not standalone._at_least(Fraction(-1, 10**9), x, norm, dual)
-    assert not standalone._at_least(Fraction(-1), [Fraction(1)], norm, dual)
-    assert not standalone._at_least(Fraction(0), [Fraction(1, 10**300)], norm, dual)
+        assert standalone._bounds_norm(Fraction(0), x, norm, dual)
+        assert not standalone._bounds_norm(Fraction(-1, 10**9), x, norm, dual)
+    assert not standalone._bounds_norm(Fraction(-1), [Fraction(1)], norm, dual)
+    assert not standalone._bounds_norm(Fraction(0), [Fraction(1, 10**300)], norm, dual)
 
 
 def test_lowest_scores_are_filled_up_to_their_caps():
     scores = [(Fraction(3), Fraction(1)), (Fraction(-1), Fraction(1, 2)), (Fraction(2), Fraction(1, 4))]
-    assert standalone._lowest(scores, Fraction(1, 4)) == -1
-    assert standalone._lowest(scores, Fraction(3, 4)) == 0
-    assert standalone._lowest(scores, Fraction(7, 4)) == Fraction(12, 7)
+    assert standalone._lowest_mean(scores, Fraction(1, 4)) == -1
+    assert standalone._lowest_mean(scores, Fraction(3, 4)) == 0
+    assert standalone._lowest_mean(scores, Fraction(7, 4)) == Fraction(12, 7)
     with pytest.raises(Rejected):
-        standalone._lowest([], Fraction(1))
+        standalone._lowest_mean([], Fraction(1))
 
 
 def test_rows_are_reduced_to_what_is_left():
@@ -571,7 +562,7 @@ def test_rows_are_reduced_to_what_is_left():
     assert standalone._reduced({0: one, 1: 2 * one, 2: 3 * one, 3: one}, echelon) == {3: one}
 
 
-# ---- each demand, by claims that lack one thing ---------------------------------------------------------------------
+# ---- each condition, by claims that violate only one ---------------------------------------------------------------------
 
 
 def about(kind, intercept="none", **content):
@@ -644,7 +635,7 @@ BRACKETS = {
 
 
 @pytest.mark.parametrize("name", BRACKETS)
-def test_each_demand(name):
+def test_each_condition_of_separators_and_brackets(name):
     """Claims about four rows, true or false for one reason; both checkers know."""
     certificate, true = BRACKETS[name]
     accepted, reason = standalone.check(json.loads(certificate.to_json()), X, LABELS)
@@ -720,7 +711,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_each_demand_on_integers(name):
+def test_each_condition_of_integer_certificates(name):
     """Claims of whole numbers, true or false for one reason; both checkers know, whatever the storage."""
     certificate, X, y, true = WHOLE[name]
     assert standalone.check(json.loads(certificate.to_json()), X, y)[0] == true
@@ -746,11 +737,11 @@ def test_margins_that_a_kind_does_not_prove_are_refused(name, more):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".pq", ".npz", ".npz.gz"])
-def test_files_that_are_not_read(suffix, tmp_path, capsys):
+def test_unsupported_files_are_refused(suffix, tmp_path, capsys):
     (tmp_path / "c.json").write_text(WHOLE["witness"][0].to_json())
     (tmp_path / f"d{suffix}").write_text("1 1:1\n")
     assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / f"d{suffix}")]) == 2
-    assert f"{suffix.removesuffix('.gz')} is not read here" in capsys.readouterr().err
+    assert f"this checker does not read {suffix.removesuffix('.gz')};" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
@@ -795,7 +786,7 @@ def test_scores_in_floats_enclose_the_exact_ones():
             rows[0] = [r.randint(-(2**70), 2**70) for _ in range(d)]
         claim = standalone.Claim(json.loads(gordan.Certificate("separator", "free", (0, 1), (8, d), w=tuple(w), b=b).to_json()))
         X, signs = standalone._rows(rows, d)[0], [r.choice((1, -1)) for _ in rows]
-        for i, (near, error) in enumerate(claim._near(X, signs, claim.b)):
+        for i, (near, error) in enumerate(claim._float_scores(X, signs, claim.b)):
             exact = claim._score(X, signs, i, claim.b)
             assert math.isinf(error) or abs(Fraction(near) - exact) <= Fraction(error)
             decided += near > error
@@ -863,7 +854,7 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     assert lines[1].startswith("  it claims that the data is quasi-completely separated")
 
 
-def test_nobody_reads_what_is_printed(tmp_path):
+def test_a_closed_pipe_is_not_an_error(tmp_path):
     """As after `| head -0`: the exit code is the answer, and nothing is reported."""
     (tmp_path / "proof.json").write_text(gordan.separate([[1.0], [2.0]], [0, 1]).certificate.to_json())
     (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")

@@ -171,11 +171,11 @@ def search(seed, count, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_proved_is_true(family):
     counts = search(0, 120, family)
-    print(family.__name__, dict(counts))
-    assert counts["verified-witness", "proved by 2"] > 10
-    assert counts["verified-overlap", "proved by 2"] >= (0 if family in (last_bits, integers, powers) else 5)
-    assert counts["verified-witness", False] > 5
-    assert counts["verified-quasi-separation", "proved by 2"] >= (5 if family in (integers,) else 0)
+    for kind in ("verified-witness", "verified-overlap"):
+        assert counts[kind, "proved by 2"] > 10
+        assert counts[kind, False] > 5
+    if family in (integers, dummies, sums, last_bits):  # data of the others is hardly ever separated quasi-completely
+        assert counts["verified-quasi-separation", "proved by 2"] > 5
 
 
 @pytest.mark.soak
@@ -236,7 +236,6 @@ def border(seed, count):
 
 def test_weights_near_zero():
     counts = border(0, 1500)
-    print(dict(counts))
     assert counts[True, True, True] > 300
     assert counts[False, False, False] > 300
     assert counts[True, False, False] > 0  # too near to tell
@@ -381,7 +380,6 @@ def mutate(seed, bases, each):
 
 def test_changed_certificates():
     counts = mutate(0, 60, 15)
-    print(dict(counts))
     assert counts[False, False] > 200
     assert counts[True, True] > 200
     assert counts[True, False] + counts[False, True] < 60  # floats and integers differ only where it is close
@@ -406,7 +404,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed(name):
+def test_malformed_certificates_are_refused(name):
     good = gordan.Certificate("verified-witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1.0, 1.0))
     content = {**json.loads(good.to_json()), **MALFORMED[name]}
     with pytest.raises(gordan.InputError):

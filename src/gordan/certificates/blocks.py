@@ -1,8 +1,9 @@
-"""What planes and weights prove about the margins of many label vectors for the same rows: `Margin` for blocks of vectors.
+"""Bounds on the largest margins of many label vectors for the same rows, computed for all vectors at once.
 
-For the 2-norm and hard margins, from rows that are spread out in memory with their exact values. Sums are plain ones by
-`np.einsum`, which uses no BLAS, in whatever order: of k terms a sum goes through k roundings at most. What is not proved here
-may still be proved by `Margin`, which looks at one label vector at a time and has exact arithmetic besides.
+This is `Margin` for blocks of vectors, restricted to the 2-norm, hard margins and dense rows in memory with their exact values.
+Sums are made by `np.einsum`, which here uses no BLAS and may add in any order: in a sum of k products each product goes
+through at most k roundings. What is not proved here may still be proved by `Margin`, which handles one label vector at a time
+and also uses exact arithmetic.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from gordan.intercepts import Intercept
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The largest margins of rows X (n × d) with upper bounds `norms` on their lengths; a column of signs (n × m) for each label
-    vector, in which 0 leaves a row out."""
+    """The largest margins of the rows X (n × d) for m label vectors.
+
+    `norms` are upper bounds on the lengths of the rows. `signs` (n × m) has one column for each label vector; a 0 in it leaves
+    out the row.
+    """
 
     X: Array
     norms: Array
@@ -31,10 +35,13 @@ class Margins:
 
     @ieee_floats()
     def lower(self, W: Array, b: Array, slack: float) -> tuple[Array, Array]:
-        """For each column w of W (d × m) with its b whether every row is strictly on its side, and what γ* is at least: 0 where
-        that is not proved. As `Margin.lower`, with enclosures that are wider by `slack`."""
+        """Return for each plane whether it is proved to separate strictly, and a lower bound on γ*, 0 if none is proved.
+
+        The planes are the columns w of W (d × m), each with its entry of b. The bounds are those of `Margin.lower`, from
+        enclosures of the scores whose radius is multiplied by `slack`.
+        """
         d = self.X.shape[1]
-        with np.errstate(all="ignore"):  # what is not finite proves nothing
+        with np.errstate(all="ignore"):  # comparisons with NaN are false, so what is not finite proves nothing
             sums, length = np.einsum("ij,jk->ik", self.X, W), _lengths(W)
             counted = b if self.intercept.in_norm else np.zeros_like(b)
             absolute = self.norms[:, None] * length
@@ -46,39 +53,41 @@ class Margins:
             total = below(np.sum([below(low) for low in lows], axis=0))
             whole = _lengths(np.vstack((W, counted / self.intercept.column))) if self.intercept.in_norm else length
             margin = below(total / whole)
-            # a class without rows has a low of infinity, and NaN fails both
+            # a class without rows gives an infinite margin, and NaN fails both comparisons
             return strict, np.where((margin > 0) & (margin < math.inf), margin, 0.0)
 
     @ieee_floats()
     def upper(self, P: Array, slack: float) -> Array:
-        """For each column p ≥ 0 of P (n × m), of whatever mass, what γ* is at most. As `Margin.upper`.
+        """Return for each column p ≥ 0 of P (n × m), of any mass, an upper bound on γ*, as `Margin.upper` does.
 
-        A sum of n weights is off by a share of nu at most, so that a normalized weight is off by (n + 4)u; a column of Aᵀp by n
-        roundings of each term: together less than 2u(2n + 16) Σ q_i‖x_i‖, with room for the roundings of that sum itself.
+        The sum of n weights has a relative error of at most n·u, so that a normalized weight has one of at most (n + 4)u. Each
+        term of a column of Aᵀp goes through at most n further roundings. Together this is less than 2u(2n + 16) Σ q_i‖x_i‖,
+        which leaves room for the roundings in that sum itself.
         """
         n, d = self.X.shape
         with np.errstate(all="ignore"):
             sides = (1, -1) if self.intercept.grouped else (0,)
             q = np.zeros_like(P)
-            able = (((P >= 2.0**-400) & (P <= 2.0**400) & (self.signs != 0)) | (P == 0)).all(axis=0)
+            usable = (((P >= 2.0**-400) & (P <= 2.0**400) & (self.signs != 0)) | (P == 0)).all(axis=0)
             for side in sides:
                 part = np.where(self._group(side), P, 0.0)
-                q += part * (1 / (np.sum(part, axis=0) * len(sides)))  # infinite, then NaN, where there is none
+                q += part * (1 / (np.sum(part, axis=0) * len(sides)))  # a class without weight gives 0·∞ = NaN
             signed = q * self.signs
             centre, sizes = np.einsum("ij,ik->jk", self.X, signed), self.norms
             if self.intercept.in_norm:
                 centre, sizes = np.vstack((centre, self.intercept.column * np.sum(signed, axis=0))), sizes + self.intercept.column
             total = np.einsum("i,ik->k", sizes, q)
-            off = 2 * U * (2 * n + 16) * total + n * TINY * (float(np.max(sizes)) + d + 1.0)
-            bound = above(_lengths(centre) + above(slack * off))
-            return np.where(able & (bound < math.inf), bound, math.inf)
+            radius = 2 * U * (2 * n + 16) * total + n * TINY * (float(np.max(sizes)) + d + 1.0)
+            bound = above(_lengths(centre) + above(slack * radius))
+            return np.where(usable & (bound < math.inf), bound, math.inf)
 
     def _group(self, side: int) -> Array:
+        """Return a mask (n × m) of the rows with this sign, or of all rows that are not left out if `side` is 0."""
         return np.asarray(self.signs == side if side else self.signs != 0)
 
 
 def _lengths(W: Array) -> Array:
-    """Upper bounds on the lengths of the columns; infinite where squares may overflow or underflow."""
+    """Return upper bounds on the lengths of the columns of W; infinite where squares may overflow or underflow."""
     squares = np.einsum("jk,jk->k", W, W)
-    found = np.sqrt(squares) * (1 + U * (len(W) + 2 * SUM_BLOCK))
-    return np.where((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE), found, math.inf)
+    lengths = np.sqrt(squares) * (1 + U * (len(W) + 2 * SUM_BLOCK))
+    return np.where((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE), lengths, math.inf)

@@ -1,8 +1,8 @@
 """Rigorous bounds in floating point, and exact integers for what they cannot decide.
 
 Every function here states an inequality that holds for the stored values as real numbers, whatever the order of summation,
-with or without fused multiply-add, and with subnormal results flushed or not. Operands are taken for what they are: callers
-see to it that the thread is in a mode that does not flush them (`floats.ieee_floats`).
+with or without fused multiply-add, and whether or not subnormal results are flushed to zero. Subnormal operands must not be
+flushed: callers ensure that the thread is in such a mode (`floats.ieee_floats`).
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import numpy as np
 from gordan.arrays import Array
 
 U = 2.0**-53
-# An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
+# An upper bound on the absolute error that underflow, gradual or flushed, can cause in one product or sum.
 TINY = 2.0**-1021
-# Terms that are added up in any order, with roundings, before their sums are added up exactly.
+# The number of terms that are added up in floats, in any order, before these partial sums are added up exactly.
 SUM_BLOCK = 64
-# How often a norm is held against a bound, each time with twice as many digits: 600 in the end. Whether one of irrational powers
-# is below a bound that is nearer than that is left open, as in the standalone checker.
+# How many precisions are tried when a norm is compared with a bound, each twice the one before; the last has about 600 decimal
+# digits. A norm with irrational powers that is closer to the bound than that counts as above it, as in the standalone checker.
 DOUBLINGS = 5
-# Bits of a power that is written down as a fraction, at most.
+# The largest number of bits of a power that is computed as a fraction.
 LONGEST_POWER = 10**6
 
 
 def dyadic(x: float) -> tuple[int, int]:
-    """x = m·2^e with integers."""
+    """Return integers m and e with x = m·2^e."""
     m, denominator = x.as_integer_ratio()
     return m, 1 - denominator.bit_length()
 
 
 def multiply(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
-    """The product."""
+    """Return the exact product of two numbers that are given as (m, e), meaning m·2^e."""
     return x[0] * y[0], x[1] + y[1]
 
 
 def add(terms: list[tuple[int, int]]) -> tuple[int, int]:
-    """The sum."""
+    """Return the exact sum of numbers that are given as (m, e), meaning m·2^e."""
     terms = [term for term in terms if term[0]]
     if not terms:
         return 0, 0
@@ -50,12 +50,12 @@ def add(terms: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def round_down(m: int, e: int) -> float:
-    """The largest float not above m·2^e (−∞ below all of them)."""
+    """Return the largest float that is not above m·2^e, or -∞ if m·2^e is below all finite floats."""
     return -round_up(-m, e)
 
 
 def round_up(m: int, e: int) -> float:
-    """The smallest float not below m·2^e (+∞ above all of them)."""
+    """Return the smallest float that is not below m·2^e, or +∞ if m·2^e is above all finite floats."""
     if m == 0:
         return 0.0
     keep = max(m.bit_length() - 53, -1074 - e, 0)
@@ -67,7 +67,7 @@ def round_up(m: int, e: int) -> float:
 
 
 def enclosed(value: Fraction, *, root: bool = False) -> tuple[float, float]:
-    """The floats next to a nonnegative number, or to its square root: one not above it and one not below."""
+    """Return a float not above and a float not below a nonnegative number, or its square root; both are next to it."""
     shift = max(0, 130 + value.denominator.bit_length() - value.numerator.bit_length()) & -2
     m, rest = divmod(value.numerator << shift, value.denominator)
     if root:
@@ -77,33 +77,36 @@ def enclosed(value: Fraction, *, root: bool = False) -> tuple[float, float]:
 
 
 def up(x: float) -> float:
-    """The next float above x."""
+    """Return the next float above x."""
     return math.nextafter(x, math.inf)
 
 
 def down(x: float) -> float:
-    """The next float below x."""
+    """Return the next float below x."""
     return math.nextafter(x, -math.inf)
 
 
 def below(x: Array) -> Array:
-    """The next floats below x, an array."""
+    """Return the next float below each entry of the array x."""
     return np.asarray(np.nextafter(x, -np.inf))
 
 
 def above(x: Array) -> Array:
-    """The next floats above x, an array."""
+    """Return the next float above each entry of the array x."""
     return np.asarray(np.nextafter(x, np.inf))
 
 
 def sum_bounds(values: Array) -> tuple[float, float]:
-    """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
+    """Return a lower and an upper bound on Σ values: the correctly rounded sum (`fsum`), widened by one float on each side."""
     total = fsum(values)
     return down(total), up(total)
 
 
 def near_bounds(values: Array) -> tuple[float, float]:
-    """Σ values for nonnegative ones, enclosed by `near_sum`; equal ones as well as `sum_bounds` has them."""
+    """Return a lower and an upper bound on Σ values for nonnegative values, by the faster `near_sum`.
+
+    Few values, and values that are all equal, get the narrower bounds of `sum_bounds`.
+    """
     if len(values) <= SUM_BLOCK or values.min() == values.max():
         return sum_bounds(values)
     total = near_sum(values)
@@ -111,12 +114,15 @@ def near_bounds(values: Array) -> tuple[float, float]:
 
 
 def exact_sum(values: Array) -> tuple[int, int]:
-    """Σ values exactly, as m·2^e; the values are finite. Mantissas are added up exponent by exponent."""
+    """Return integers m and e with Σ values = m·2^e exactly, for finite values.
+
+    The mantissas of all values with the same exponent are added up as integers.
+    """
     if len(values) and values.min() == values.max():
         return multiply(dyadic(float(values[0])), (len(values), 0))
     fractions, exponents = np.frexp(values)
     mantissas = np.ldexp(fractions, 53).astype(np.int64)
-    high, low = mantissas >> 27, mantissas & ((1 << 27) - 1)  # so that sums of 2³⁶ of them fit 64 bits
+    high, low = mantissas >> 27, mantissas & ((1 << 27) - 1)  # of 27 bits each, so that sums of 2³⁶ of them fit in 64 bits
     terms = []
     for exponent in np.unique(exponents):
         own = exponents == exponent
@@ -125,7 +131,7 @@ def exact_sum(values: Array) -> tuple[int, int]:
 
 
 def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
-    """Whether Σ part ≥ ν Σ whole / groups (nonnegative finite values), by floats where they can tell, else exactly."""
+    """Return whether Σ part ≥ ν Σ whole / groups for nonnegative finite values: by float bounds if they decide, else exactly."""
     for enclosed_sum in (near_bounds, sum_bounds):
         have, total = enclosed_sum(part), enclosed_sum(whole)
         if have[0] >= up(nu * total[1] / groups):
@@ -137,11 +143,11 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
 
 
 def fsum(values: Any) -> float:
-    """`math.fsum`, infinite where that is beyond the floats; for values of one sign."""
+    """Return the correctly rounded sum of values of one sign, as `math.fsum` does; ±∞ if it is beyond the floats."""
     if isinstance(values, np.ndarray):
         if len(values) > SUM_BLOCK and values.min() == values.max():
             return len(values) * float(values[0])  # rounded once, as the exact sum would be
-        # most weights of a large problem are 0, and a list is gone through in half the time
+        # most weights of a large problem are 0, and iterating over a list takes half the time
         values = values[values != 0].tolist()
     try:
         return math.fsum(values)
@@ -150,9 +156,9 @@ def fsum(values: Any) -> float:
 
 
 def norm_bound(size: Array, p: float, *, dual: bool) -> float:
-    """What ‖x‖_p is at most for |x| = size; or the norm of the dual exponent q = p/(p-1), if `dual`.
+    """Return an upper bound on ‖x‖_p for |x| = size, or on ‖x‖_q with q = p/(p-1) if `dual`.
 
-    q is never rounded: for p other than 2 and ∞ powers are enclosed by ball arithmetic with the rational p/(p-1).
+    q is never rounded: for p other than 1, 2 and ∞ the powers are enclosed by ball arithmetic with the rational p/(p-1).
     """
     largest = float(np.max(size, initial=0.0))
     if largest == 0 or not math.isfinite(largest):
@@ -160,19 +166,23 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     if math.isinf(p) or p == 1:
         return up(fsum(size)) if dual == math.isinf(p) else largest
     exponent = math.frexp(largest)[1]
-    size = np.ldexp(size, -exponent)  # exact, but for what underflows: nothing beside the largest, which is 1/2 at least
-    # the square is off by (SUM_BLOCK + 2)u, its root by half of that
+    size = np.ldexp(size, -exponent)  # exact except for underflow, which is negligible beside the largest entry, at least 1/2
+    # relative errors: (SUM_BLOCK + 2)u of the sum of squares, and so half of that of its root
     length = math.sqrt(near_sum(size * size)) * (1 + SUM_BLOCK * U) if p == 2 else _power_norm(size, p, dual)
     return up(_ldexp(length, exponent))
 
 
 def length(x: Array) -> float:
-    """What ‖x‖₂ is at most; of a matrix, its Frobenius norm."""
+    """Return an upper bound on ‖x‖₂; for a matrix, on its Frobenius norm."""
     return norm_bound(np.abs(x).ravel(), 2.0, dual=False)
 
 
 def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> bool:
-    """Whether ‖x‖_p ≤ bound, or ‖x‖_q with q = p/(p-1) if `dual`: decided exactly, whether the norm is rational or not."""
+    """Return whether ‖x‖_p ≤ bound, or ‖x‖_q ≤ bound with q = p/(p-1) if `dual`.
+
+    True is always proved. False is exact as well, except for a norm with irrational powers that is so close to the bound
+    that the precisions of `_powers_at_most_one` do not separate them.
+    """
     sizes = [abs(value) for value in x if value]
     if not sizes or bound <= 0:
         return bound >= 0 and not sizes
@@ -185,10 +195,12 @@ def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> 
 
 
 def _powers_at_most_one(shares: Sequence[Fraction], power: Fraction) -> bool:
-    """Whether Σ r^power ≤ 1 for positive rationals r: in fractions if all terms are some, else in balls, ever more precise.
+    """Return whether Σ r^power ≤ 1 for positive rationals r, by ball arithmetic of increasing precision.
 
-    Balls decide in the end, since a sum with an irrational term is not 1. That term is c^(1/k) with k least, and the mean of its
-    conjugates is 0; if the sum were 1, so would be the mean of its conjugates, which is the sum of the rational terms alone.
+    If the first precision does not decide and all terms are rational, their sum is computed as a fraction. Otherwise some
+    precision would decide, since a sum with an irrational term is not 1: such a term is c^(1/k) with the least possible k, and
+    the mean of its conjugates is 0; if the sum were 1, so would be the mean of its conjugates, which is the sum of the rational
+    terms alone. The precision is limited (`DOUBLINGS`), and what it leaves undecided is reported as False.
     """
     from flint import arb, ctx, fmpq
 
@@ -208,7 +220,10 @@ def _powers_at_most_one(shares: Sequence[Fraction], power: Fraction) -> bool:
 
 
 def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | None:
-    """Σ r^(a/b) for rationals 0 < r < 1; None where an r is not the b-th power of a rational, or its power is too long."""
+    """Return Σ r^(a/b) for rationals 0 < r < 1 as a fraction, with power = a/b.
+
+    Returns None if some r is not the b-th power of a rational number, or if r^(a/b) has more than LONGEST_POWER bits.
+    """
     from flint import fmpz
 
     total = Fraction(0)
@@ -224,8 +239,10 @@ def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | No
 
 
 def near_sum(values: Array) -> float:
-    """Σ values up to a factor 1 ± (SUM_BLOCK + 1)u, for nonnegative ones: so many at a time are added up in any order, and those
-    sums exactly. Infinite where that is beyond the floats."""
+    """Return Σ values for nonnegative values, up to a factor of 1 ± (SUM_BLOCK + 1)u; infinite if it is beyond the floats.
+
+    Blocks of SUM_BLOCK values are added up in any order, with SUM_BLOCK - 1 roundings, and the sums of the blocks by `fsum`.
+    """
     whole = len(values) - len(values) % SUM_BLOCK
     with np.errstate(over="ignore"):
         sums = values[:whole].reshape(-1, SUM_BLOCK).sum(axis=1)
@@ -233,7 +250,7 @@ def near_sum(values: Array) -> float:
 
 
 def _ldexp(x: float, exponent: int) -> float:
-    """x·2^exponent, infinite where that is beyond the floats."""
+    """Return x·2^exponent, infinite if that is beyond the floats."""
     try:
         return math.ldexp(x, exponent)
     except OverflowError:
@@ -241,7 +258,7 @@ def _ldexp(x: float, exponent: int) -> float:
 
 
 def _power_norm(size: Array, p: float, dual: bool) -> float:
-    """The same for entries in [0, 1], by ball arithmetic."""
+    """Return the upper bound of `norm_bound` for entries in [0, 1], by ball arithmetic."""
     from flint import arb, ctx, fmpq
 
     numerator, denominator = float(p).as_integer_ratio()
@@ -252,6 +269,6 @@ def _power_norm(size: Array, p: float, dual: bool) -> float:
         for value in size.tolist():
             if value > 0:
                 total += arb(value) ** power
-        if not total > 0:  # nothing is known but that any norm is at most the sum of all
+        if not total > 0:  # the ball contains 0: use that every norm is at most the sum of the entries
             return up(float(np.max(size)) * len(size))
         return up(float((total**root).upper()))

@@ -1,6 +1,7 @@
-"""Which margin is meant, and what a plane w and weights p prove about it.
+"""The largest margin γ* of data, and the bounds on it that a plane w and weights p prove.
 
-Bounds are enclosures in floats; exact numbers decide what these leave open, so that a bracket is accepted just if it is proved.
+Bounds are enclosures in floats. What these leave open is decided in exact arithmetic, so that a bracket is accepted if and only
+if its w and p prove it.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ from gordan.geometry import Ball
 from gordan.intercepts import Intercept
 from gordan.rows import nonzero
 
-# Rows whose lowest end is refined exactly where enclosures are wide.
+# The largest number of rows whose exact scores are computed if the enclosures of the lowest scores are wide.
 MOST_EXACT_ROWS = 4096
-# Entries of X up to which a bracket is claimed in exact arithmetic where floats leave it wide.
+# The largest number of cells of X for which a bracket is claimed in exact arithmetic if floats leave it wide.
 MOST_SHARPENED = 1 << 17
-# Perturbations below this would be lost to underflow.
+# Smaller perturbations would be lost to underflow.
 LEAST_NOISE = 2.0**-900
-# Relative width of an enclosure of the margin that is left as it is.
+# Enclosures of the margin with at most this relative width are not refined.
 NARROW_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """γ* = max_w min_{p∈P} p·Aw/‖w‖_q of this data.
+    """The largest margin γ* = max_w min_{p∈P} p·Aw/‖w‖_q of data X, y, with 1/norm + 1/q = 1.
 
-    P is the simplex, with half of the mass in each class where the intercept is free; without the rows of weight c_i = 0
-    (`weights`, all 1 if None); and with p_i ≤ c_i/(νΣc) where there is a `nu`. Without intercept the rows of A are y_i x_i;
-    with a penalized one they are y_i (x_i, 1), and ‖(w, b)‖ is what counts.
+    P is the simplex, with half of the mass in each class if the intercept is free. Rows of weight c_i = 0 are left out
+    (`weights`, all 1 if None), and with a `nu` p_i ≤ c_i/(νΣc). The rows of A are y_i x_i; with a penalized intercept they are
+    y_i (x_i, 1), and (w, b) takes the place of w.
 
-    With `robust` ε > 0 every x_i may be moved by δ, ‖δ‖_s ≤ ε, s = `robust_norm` (1, 2 or ∞): p·Aw loses ε‖w‖_r, 1/r + 1/s = 1,
-    and γ* may be negative, in which case it counts as 0. As max_δ δ·w = ε‖w‖_r, every such δ bounds it by ‖Aᵀp - δ‖₂.
+    With `robust` ε > 0 every x_i may be moved by any δ with ‖δ‖_s ≤ ε, s = `robust_norm` (1, 2 or ∞). Then p·Aw loses ε‖w‖_r,
+    1/r + 1/s = 1, and γ* may be negative, in which case it counts as 0. Since max_δ δ·w = ε‖w‖_r, every such δ gives the upper
+    bound ‖Aᵀp - δ‖₂.
     """
 
     X: Matrix
@@ -58,7 +60,7 @@ class Margin:
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Margin:
-        """The one that a certificate is about."""
+        """Return the margin that a certificate is about."""
         c = certificate
         weights = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
         return Margin(
@@ -67,36 +69,36 @@ class Margin:
 
     @cached_property
     def c(self) -> Array:
-        """The weights of the rows."""
+        """The weights c_i of the rows."""
         return np.broadcast_to(1.0, self.X.n) if self.weights is None else self.weights
 
     @cached_property
     def groups(self) -> list[Array]:
-        """The rows that share a mass: all of them, or those of each class."""
+        """The groups of rows over which p has a fixed mass: all rows, or the rows of each class if the intercept is free."""
         return self.intercept.groups(self.signs)
 
     def infeasibility_reason(self) -> str:
-        """Why there is no such margin; empty if there is one."""
+        """Return why no such margin is defined, or an empty string if one is."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
         if self.weights is not None and not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
-        if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
-            return f"nu is {self.nu}, which leaves no p"
+        if self.nu is not None and not (0 < self.nu <= 1 and self._has_required_mass(self.c)):
+            return f"nu is {self.nu}, for which no p is allowed"
         if not ((self.robust == 0 or LEAST_NOISE <= self.robust < math.inf) and self.robust_norm in (1, 2, math.inf)):
-            return f"it is about perturbations of size {self.robust} in the norm {self.robust_norm}"
+            return f"its perturbations, of size {self.robust} in the {self.robust_norm}-norm, are of an unknown norm or size"
         if self.robust > 0 and (self.norm != 2 or self.nu is not None or self.intercept.in_norm):
-            return "perturbations are for the 2-norm, without nu and without a penalized intercept"
+            return "perturbations are only allowed with the 2-norm, without nu and without a penalized intercept"
         return ""
 
     def allows(self, p: Array) -> bool:
-        """Whether p ≥ 0, scaled to the mass it must have, is in P: decided exactly."""
+        """Return whether p, scaled to the mass it must have, is in P; decided exactly."""
         if not (np.min(p) >= 0 and np.max(p) < math.inf) or (self.weights is not None and (p[self.weights == 0] > 0).any()):
             return False
-        return self.nu is None or (bool((p <= self.c).all()) and self._reached(p))
+        return self.nu is None or (bool((p <= self.c).all()) and self._has_required_mass(p))
 
-    def _reached(self, p: Array) -> bool:
-        """Whether p has its share of νΣc in each group."""
+    def _has_required_mass(self, p: Array) -> bool:
+        """Return whether p has a mass of at least νΣc/(number of groups) in each group; decided exactly."""
         assert self.nu is not None
         return all(bounds.reaches(p[group], self.c, self.nu, len(self.groups)) for group in self.groups)
 
@@ -104,126 +106,134 @@ class Margin:
 
     @ieee_floats()
     def lower(self, w: Array, b: float, *, exactly: bool = False, slack: float = 1.0) -> float:
-        """A float that γ* is at least: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
+        """Return a lower bound on γ*: the minimum of p·Aw over P divided by ‖w‖_q, or 0 if nothing better is proved.
 
-        A free b does not matter: what counts is half the sum of the two classes' lowest x·w. The lowest scores are refined in
-        exact arithmetic where their enclosures are wide, or if asked to. `slack` is that of the enclosures (see `matrix.CLAIM`).
+        A free b does not matter: the minimum is half the sum of the two classes' lowest y_i x_i·w. If the enclosures of the
+        lowest scores are wide, or with `exactly`, these scores are computed in exact arithmetic. The radius of the enclosures is
+        multiplied by `slack` (see `matrix.CLAIM`).
         """
-        products, b = Products.of(self.X, w), self._counted(b)
-        length = self._length(products, b)
+        products, b = Products.of(self.X, w), self._b_in_norm(b)
+        length = self._length_bound(products, b)
         if not 0 < length < math.inf:
             return 0.0
-        lows = (self._lowest if self.nu is None else self._lowest_tails)(products, b, exactly, slack)
+        lows = (self._lowest_scores if self.nu is None else self._lowest_tail_means)(products, b, exactly, slack)
         margin = bounds.down(math.fsum(bounds.down(low / len(lows)) for low in lows))
         if self.robust > 0:
-            margin = bounds.down(margin - bounds.up(self.robust * self._noise(np.abs(products.w), dual=True)))
+            margin = bounds.down(margin - bounds.up(self.robust * self._perturbation_norm(np.abs(products.w), dual=True)))
         return max(0.0, bounds.down(margin / length))
 
-    def _noise(self, size: Array, *, dual: bool) -> float:
-        """What the norm s of the perturbations, or its dual, is at most for |x| = size."""
+    def _perturbation_norm(self, size: Array, *, dual: bool) -> float:
+        """Return an upper bound on ‖x‖_s for |x| = size, where s is the norm of the perturbations, or on the norm dual to it."""
         return bounds.norm_bound(size, 2 if self.robust_norm == 2 else math.inf, dual=dual == (self.robust_norm > 1))
 
-    def _counted(self, b: float) -> float:
-        """b where it is part of the game, else 0."""
+    def _b_in_norm(self, b: float) -> float:
+        """Return b if it counts in the norm, else 0."""
         return b if self.intercept.in_norm else 0.0
 
-    def _length(self, products: Products, b: float) -> float:
-        """‖w‖_q, or ‖(w, b)‖_q, at most."""
+    def _length_bound(self, products: Products, b: float) -> float:
+        """Return an upper bound on ‖w‖_q, or on ‖(w, b)‖_q if b counts in the norm."""
         if self.norm == 2 and not self.intercept.in_norm:
             return products.length
         own = b / (self.intercept.column or 1)  # b is 0 where it does not count
         return bounds.norm_bound(np.abs(np.append(products.w, own)), self.norm, dual=True)
 
-    def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
-        """What the scores of each group are at least."""
+    def _lowest_scores(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
+        """Return a lower bound on the lowest score of each group; [0.0] if a group has no rows."""
         groups = self._groups
         ends = products.ends(b, self.signs, groups, slack)
         if any(math.isinf(low) and low > 0 for low, _ in ends):
-            return [0.0]  # a group without rows
+            return [0.0]
         if not _narrow(ends):
             products.sharpen(np.sort(np.concatenate(products.near([hi for _, hi in ends], b, self.signs, groups, slack))))
             ends = products.ends(b, self.signs, groups, slack)
         if exactly or not _narrow(ends):
             close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
-            return [self._refined(products, rows, low, b) for rows, (low, _) in zip(close, ends, strict=True)]
+            return [self._refined_low(products, rows, low, b) for rows, (low, _) in zip(close, ends, strict=True)]
         return [low for low, _ in ends]
 
     @cached_property
     def _groups(self) -> Groups:
-        """The group of each row that counts."""
+        """The group of each row, without the rows of weight 0."""
         group = (self.signs < 0).astype(np.int8) if self.intercept.grouped else None
         if self.weights is not None:
             group = np.where(self.weights > 0, 0 if group is None else group, -1)
         return Groups(1 + self.intercept.grouped, group)
 
     @property
-    def _counting(self) -> list[Array]:
-        """The groups without rows of weight 0."""
+    def _weighted_groups(self) -> list[Array]:
+        """The rows of each group, without the rows of weight 0."""
         return self.groups if self.weights is None else [group[self.weights[group] > 0] for group in self.groups]
 
-    def _refined(self, products: Products, close: Array, low: float, b: float) -> float:
-        """What the scores of a group are at least, by exact scores of those that may be the lowest."""
+    def _refined_low(self, products: Products, close: Array, low: float, b: float) -> float:
+        """Return a lower bound on the scores of a group from the exact scores of its rows `close` to the lowest one.
+
+        The bound is `low`, which is known, if these rows are too many.
+        """
         if len(close) > MOST_EXACT_ROWS:
             return low
         rows = self.X.storage.each_row(close)
         return min(_rounded_score(row, products.w, b, int(self.signs[i]))[0] for i, *row in rows)
 
-    def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
-        """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""
+    def _lowest_tail_means(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
+        """Return for each group a lower bound on the mean of its lowest scores, filled up to the caps until it has its mass."""
         assert self.nu is not None
         mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
         lo, hi = products.scores(b, self.signs, slack)
-        lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
+        lows = [_tail_lower(lo[group], self.c[group], mass) for group in self.groups]
         if exactly or not np.max(hi - lo) <= NARROW_WIDTH * sum(lows):
             products.sharpen(np.arange(self.X.n))
             lo, hi = products.scores(b, self.signs, slack)
-            lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
+            lows = [_tail_lower(lo[group], self.c[group], mass) for group in self.groups]
         return lows
 
     @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
-        """Whether w proves γ* ≥ lower > 0: decided in exact arithmetic, unless floats can tell that it is too much."""
-        entries, e = exact.whole(np.append(w, self._counted(b)))
+        """Return whether w proves γ* ≥ lower > 0; decided in exact arithmetic, unless floats show that it does not."""
+        entries, e = exact.whole(np.append(w, self._b_in_norm(b)))
         unit = Fraction(lower) * Fraction(2) ** e
 
         def enough(least: Fraction) -> bool:
-            if self.robust > 0 and self.robust_norm != 2:  # ‖w‖_r is a fraction
+            """Return whether a minimum of p·Aw of `least` proves the bound: least - ε‖w‖_r ≥ lower ‖w‖_q."""
+            if self.robust > 0 and self.robust_norm != 2:  # ‖w‖_r is rational
                 size = max(map(abs, entries)) if self.robust_norm == 1 else sum(map(abs, entries))
                 least -= Fraction(self.robust) * size * Fraction(2) ** e
             total = unit + (Fraction(self.robust) * Fraction(2) ** e if self.robust_norm == 2 else 0)
             return least > 0 and bounds.norm_at_most(entries, least / total, self.norm, dual=True)
 
-        _, hi = Products.of(self.X, w).scores(self._counted(b), self.signs)
-        most = bounds.up(sum(mean for _, mean in self._reach(hi)) / len(self.groups))
+        _, hi = Products.of(self.X, w).scores(self._b_in_norm(b), self.signs)
+        most = bounds.up(sum(mean for _, mean in self._tail_uppers(hi)) / len(self.groups))
         if math.isfinite(most) and not enough(Fraction(most)):
             return False
         least = self.exact_least(w, b)
         return least is not None and enough(least)
 
     def exact_least(self, w: Array, b: float) -> Fraction | None:
-        """The lowest p·Aw over P, from the rows whose scores may matter; None where a group has no row that counts."""
-        b = self._counted(b)
+        """Return the minimum of p·Aw over P as a fraction; None if a group has no row of positive weight.
+
+        Exact scores are computed only for the rows that may be among the lowest ones.
+        """
+        b = self._b_in_norm(b)
         lo, hi = Products.of(self.X, w).scores(b, self.signs)
-        groups = self._counting
+        groups = self._weighted_groups
         if any(not len(group) for group in groups):
             return None
-        parts = [group[lo[group] <= level] for group, (level, _) in zip(groups, self._reach(hi), strict=True)]
+        parts = [group[lo[group] <= level] for group, (level, _) in zip(groups, self._tail_uppers(hi), strict=True)]
         return sum((self._exact_lowest(rows, w, b) for rows in parts), Fraction(0)) / len(groups)
 
-    def _reach(self, hi: Array) -> list[tuple[float, float]]:
-        """`_reach` for each group, where scores are at most `hi`."""
-        # in units in which the caps are c; 0 where there are none, and any row will do
+    def _tail_uppers(self, hi: Array) -> list[tuple[float, float]]:
+        """Return `_tail_upper` for each group, for scores that are at most `hi`."""
+        # in units in which the caps are c; a mass of 0 stands for the lowest score alone, without caps
         mass = 0.0 if self.nu is None else bounds.up(self.nu * bounds.sum_bounds(self.c)[1] / len(self.groups))
-        return [_reach(hi[group], self.c[group], mass) for group in self._counting]
+        return [_tail_upper(hi[group], self.c[group], mass) for group in self._weighted_groups]
 
     def _exact_lowest(self, rows: Array, w: Array, b: float) -> Fraction:
-        """The lowest score of these rows, or the mean of the lowest ones that the mass of a group needs."""
+        """Return the lowest score of these rows, or with nu the mean of the lowest ones up to the mass of a group, exactly."""
         scores, e = exact.scores(self.X, rows, w, b, self.signs)
         unit = Fraction(2) ** e
         if self.nu is None:
             return min(scores) * unit
         (caps, f), (total, g) = exact.whole(self.c[rows]), bounds.multiply(bounds.exact_sum(self.c), bounds.dyadic(self.nu))
-        low = min(f, g)  # everything in units of 2^low / groups
+        low = min(f, g)  # masses are integers in units of 2^low / groups
         mass = left = total << (g - low)
         found = 0
         for score, cap in sorted(zip(scores, caps, strict=True)):
@@ -235,10 +245,10 @@ class Margin:
 
     @ieee_floats()
     def upper(self, p: Array, *, slack: float = 1.0) -> float:
-        """A float that γ* is at most, from p ≥ 0 (not normalized): ‖Aᵀp‖_p over its mass; infinite if p is not allowed.
+        """Return an upper bound on γ* from p ≥ 0 of any mass: ‖Aᵀp‖_norm divided by that mass; ∞ if p is not allowed.
 
-        With a free intercept each class is normalized to ½. With nu, p_i ≤ c_i and a mass of at least νΣc (½ of it in each class)
-        are needed; scaling down to just that mass then keeps p under its caps. `slack` as for `lower`.
+        With a free intercept each class is normalized to a mass of ½. With nu, p_i ≤ c_i is needed and a mass of at least νΣc
+        (half of it in each class); scaling p down to exactly that mass then keeps it under its caps. `slack` is as in `lower`.
         """
         q = self._normalized(p) if self.allows(p) else None
         if q is None:
@@ -247,32 +257,37 @@ class Margin:
         if not np.isfinite(centre).all():
             return math.inf
         if self.robust > 0:
-            return self._distance(centre, slack * error)
+            return self._distance_bound(centre, slack * error)
         size = np.abs(centre)
         length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bound(size, self.norm, dual=False))
-        return bounds.up(length + bounds.up(slack * error * self._spread(len(size))))
+        return bounds.up(length + bounds.up(slack * error * self._norm_ratio(len(size))))
 
-    def _spread(self, d: int) -> float:
-        """What the norm of d entries is at most where their 2-norm is 1: 1, or for norms below 2 a power of d."""
+    def _norm_ratio(self, d: int) -> float:
+        """Return an upper bound on the norm of d entries whose 2-norm is 1: 1, or a power of d for norms below 2."""
         return 1.0 if self.norm >= 2 else d ** (1 / self.norm - 0.5) * (1 + 1e-12)
 
-    def _distance(self, centre: Array, error: float) -> float:
-        """What the distance to the perturbations is at most, 0 where it is one, of what is within `error` of `centre`."""
+    def _distance_bound(self, centre: Array, error: float) -> float:
+        """Return an upper bound on the 2-norm distance to the perturbations {‖δ‖_s ≤ ε} of any point within `error` of `centre`.
+
+        `error` is in the 2-norm. The bound is 0 if every such point is a perturbation.
+        """
         size = np.abs(centre)
         most = bounds.up(error * (1 if self.robust_norm > 1 else bounds.up(math.sqrt(len(size)))))  # ‖·‖_∞ ≤ ‖·‖₂, ‖·‖₁ ≤ √d‖·‖₂
-        if bounds.up(self._noise(size, dual=False) + most) <= self.robust:
+        if bounds.up(self._perturbation_norm(size, dual=False) + most) <= self.robust:
             return 0.0
-        rest = centre - self._within(Ball(len(centre), self.robust_norm, self.robust).project(centre))
+        rest = centre - self._allowed_perturbation(Ball(len(centre), self.robust_norm, self.robust).project(centre))
         return bounds.up(bounds.up(bounds.length(rest) * (1 + 2 * bounds.U)) + error)
 
-    def _within(self, delta: Array) -> Array:
-        """A perturbation near δ, and for certain one of those that are allowed."""
-        size = self._noise(np.abs(delta), dual=False)
+    def _allowed_perturbation(self, delta: Array) -> Array:
+        """Return a vector near δ that is proved to be a perturbation: ‖δ‖_s ≤ ε."""
+        size = self._perturbation_norm(np.abs(delta), dual=False)
         return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
 
     def _normalized(self, p: Array) -> tuple[Array, Array] | None:
-        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (SUM_BLOCK + 4)u; None where a
-        group has none."""
+        """Return the rows of positive weight, and these weights normalized to a total mass of 1; None if a group has no weight.
+
+        The normalized weights have a relative error of at most (SUM_BLOCK + 4)u.
+        """
         rows = nonzero(p)
         q, groups = p[rows], self.intercept.groups(self.signs[rows])
         for group in groups:
@@ -280,17 +295,20 @@ class Margin:
             top = float(np.max(part, initial=0.0))
             if top == 0:
                 return None
-            # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
+            # only ratios within a group matter; without this scaling a mass may overflow and its reciprocal become 0
             positive, part = part > 0, np.ldexp(part, -math.frexp(top)[1])
-            tiny = positive & (part < bounds.TINY)  # or 0 by now
+            tiny = positive & (part < bounds.TINY)  # 0 included, if the scaling underflowed
             if self.nu is not None and tiny.any():
-                return None  # without them the others may be above their caps
+                return None  # without these weights, the others may exceed their caps
             part[tiny] = 0.0
             q[group] = part * (1 / (bounds.near_sum(part) * len(groups)))
         return rows, q
 
-    def weighty(self, p: Array) -> Array:
-        """p without the weights that are lost beside the largest of their group: `upper` leaves them out, and so must a claim."""
+    def without_negligible(self, p: Array) -> Array:
+        """Return p without weights that are negligible beside the largest of their group.
+
+        `upper` leaves these out, so a certificate must not have them either.
+        """
         if np.min(p[nonzero(p)], initial=math.inf) >= 2.0**-1000 * np.max(p):
             return p
         kept = p.copy()
@@ -301,7 +319,10 @@ class Margin:
 
     @ieee_floats()
     def proves_upper(self, upper: float, p: Array) -> bool:
-        """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
+        """Return whether p proves γ* ≤ upper, decided in exact arithmetic unless floats show that it does not.
+
+        What floats prove depends on the storage and on the order of summation; the answer does not.
+        """
         if upper < 0 or not self.allows(p):
             return False
         if self.robust > 0:
@@ -311,7 +332,7 @@ class Margin:
             centre, error = combined_with_error(self.X, self.signs, *q, self.intercept)
             if np.isfinite(centre).all() and math.isfinite(error):
                 entries, e = exact.whole(centre)
-                most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
+                most = (Fraction(upper) + Fraction(error * self._norm_ratio(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
                 if not bounds.norm_at_most(entries, most, self.norm, dual=False):
                     return False
         combination = self.exact_combination(p)
@@ -321,7 +342,11 @@ class Margin:
         return bounds.norm_at_most(entries, Fraction(upper) / unit, self.norm, dual=False)
 
     def _proves_distance(self, upper: float, p: Array) -> bool:
-        """The same under perturbations, by the nearest one: a shorter vector, or entries cut down by ε or to a level."""
+        """Return whether p proves γ* ≤ upper under perturbations, by the exact distance of Aᵀp to {‖δ‖_s ≤ ε}.
+
+        For s = 2 the distance is ‖Aᵀp‖₂ - ε. For s = ∞ the size of every entry is reduced by ε, but not below 0. For s = 1 the
+        nearest perturbation reduces the largest entries to a common level, which leaves min(|entry|, level).
+        """
         combination = self.exact_combination(p)
         if combination is None:
             return False
@@ -329,7 +354,7 @@ class Margin:
         epsilon, most = Fraction(self.robust) / unit, Fraction(upper) / unit
         if self.robust_norm == 2:
             return bounds.norm_at_most(entries, epsilon + most, 2, dual=False)
-        low = epsilon.denominator  # everything in units of unit/low
+        low = epsilon.denominator  # sizes and noise are integers in units of unit/low
         sizes, noise = sorted((abs(m) * low for m in entries), reverse=True), epsilon.numerator
         if self.robust_norm == 1:
             level = max([Fraction(0), *(Fraction(total - noise, k) for k, total in enumerate(accumulate(sizes), 1))])
@@ -340,7 +365,10 @@ class Margin:
         return square <= (most * low) ** 2
 
     def exact_combination(self, p: Array) -> tuple[list[int], Fraction] | None:
-        """Integers m and a unit f with Aᵀp = m·f, each group normalized; None where one has no mass."""
+        """Return integers m and a fraction f with Aᵀp = m·f exactly, for p normalized in each group.
+
+        Only columns that some row of positive weight has an entry in are included. None if a group has no weight.
+        """
         sums, masses = [], []
         for group in self.groups:
             rows = group[p[group] > 0]
@@ -361,9 +389,9 @@ class Margin:
 
     @ieee_floats()
     def sharpened(self, w: Array | None, b: float, p: Array | None, lower: float, upper: float) -> tuple[float, float]:
-        """The bracket that w and p prove in exact arithmetic, where floats leave lower..upper; the same for much data.
+        """Return the bracket that w and p prove in exact arithmetic, or the given one if that is not worth it or not supported.
 
-        For norms other than 2 and ∞ the norms of w and of Aᵀp are bounded by those of the 1- and the 2-norm.
+        For norms between 2 and ∞ the bounds use ‖w‖_q ≤ ‖w‖₁ and ‖Aᵀp‖_norm ≤ ‖Aᵀp‖₂.
         """
         if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None or self.robust > 0 or self.norm < 2:
             return lower, upper
@@ -372,9 +400,9 @@ class Margin:
         return lower, upper if p is None or not self.allows(p) else min(upper, self.exact_upper(p))
 
     def exact_lower(self, w: Array, b: float) -> float:
-        """A float that γ* is at least, next to what w proves in exact arithmetic; 0 if that is nothing."""
+        """Return a lower bound on γ* from w in exact arithmetic, rounded down to a float; 0 if w proves none."""
         least = self.exact_least(w, b)
-        entries, e = exact.whole(np.append(w, self._counted(b)))
+        entries, e = exact.whole(np.append(w, self._b_in_norm(b)))
         if least is None or least <= 0 or not any(entries):
             return 0.0
         least /= Fraction(2) ** e
@@ -383,7 +411,7 @@ class Margin:
         return bounds.enclosed(least / sum(map(abs, entries)))[0]
 
     def exact_upper(self, p: Array) -> float:
-        """A float that γ* is at most, next to what p proves in exact arithmetic; infinite if that is nothing."""
+        """Return an upper bound on γ* from p in exact arithmetic, rounded up to a float; infinite if p proves none."""
         combination = self.exact_combination(p)
         if combination is None:
             return math.inf
@@ -394,24 +422,24 @@ class Margin:
 
 
 def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
-    """Aᵀq for weights q of these rows as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
+    """Return Aᵀq as computed for weights q of these rows, and a bound on its distance to the combination with exact weights.
 
-    Each q_i is off by a share of (SUM_BLOCK + 4)u, and a column is a sum of at most as many products as there are rows of weight:
-    with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
-    p ≥ 2, is no larger.
+    The distance is in the 2-norm. Each q_i has a relative error of at most (SUM_BLOCK + 4)u, and a column is a sum of at most k
+    products, where k is the number of rows with weight. So with γ as in `matrix.error` an entry is off by at most γ Σ q_i|x_ij|,
+    where γ counts k + SUM_BLOCK + 4 roundings, and the vector by at most γ Σ q_i‖x_i‖. Norms above 2 are no larger.
     """
     rows, q = rows[q != 0], q[q != 0]
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = X.norms[rows] + float(intercept.column)
         total = bounds.near_sum(q * sizes)
-        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed: neither is `total` exact
-        # what underflow does to a weight, and to a product
+        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed, since `total` is rounded as well
+        # underflow of a weight, and of a product
         lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
     return combined(X, signs, rows, q, intercept), relative * total + lost
 
 
 def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> Array:
-    """Aᵀq for weights q of these rows, which are not 0, as computed."""
+    """Return Aᵀq as computed in float64, for nonzero weights q of these rows."""
     signed = q * signs[rows]
 
     def combination() -> Array:
@@ -426,7 +454,7 @@ def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercep
 
 @ieee_floats()
 def first_not_positive(products: Products, b: float, signs: Array) -> int | None:
-    """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
+    """Return a row with y_i(x_i·w + b) ≤ 0, the first that is found, or None if every score is positive; decided exactly."""
 
     def doubtful(part: slice, lo: Array, hi: Array) -> tuple[Array, Array]:
         below = np.flatnonzero(lo <= 0) if np.min(lo) <= 0 else np.empty(0, np.intp)
@@ -447,7 +475,7 @@ def first_not_positive(products: Products, b: float, signs: Array) -> int | None
 
 
 def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[float, float]:
-    """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
+    """Return a float just below y_i(x_i·w + b), and a number with the sign of that score."""
     score = near_score(row, w, b, sign)
     if not math.isnan(score):
         return bounds.down(score), score
@@ -456,20 +484,23 @@ def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple
 
 
 def _narrow(ends: list[tuple[float, float]]) -> bool:
-    """Whether the enclosures of the lowest scores are narrow for their size."""
+    """Return whether the enclosures (low, high) of the lowest scores are narrow relative to their sum."""
     lows = sum(low for low, _ in ends)
     return sum(high for _, high in ends) - lows <= NARROW_WIDTH * lows
 
 
-def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:
-    """A score at which the lowest rows have at least this mass, and what the mean score of the lowest ones of that mass is at
-    most, for scores s ≤ hi; infinite where floats cannot tell."""
+def _tail_upper(hi: Array, c: Array, mass: float) -> tuple[float, float]:
+    """Return a level and an upper bound on min Σt_i s_i / mass over 0 ≤ t_i ≤ c_i, Σt = mass, for scores s ≤ hi.
+
+    The rows with hi up to the level have at least this mass, so that rows whose scores are above it do not matter. If the mass
+    is 0, both are the lowest hi. Infinite if floats do not decide.
+    """
     if mass == 0 or not len(hi):
         return float(np.min(hi, initial=math.inf)), float(np.min(hi, initial=math.inf))
     order = np.argsort(hi, kind="stable")
     with np.errstate(over="ignore", invalid="ignore"):
-        heaped = np.cumsum(c[order]) * (1 - (len(c) + 2) * bounds.U)  # each sum is off by a share of len(c)·u at most
-        last = int(np.searchsorted(heaped, mass))
+        held_by = np.cumsum(c[order]) * (1 - (len(c) + 2) * bounds.U)  # the relative error of each sum is at most len(c)·u
+        last = int(np.searchsorted(held_by, mass))
         if not math.isfinite(mass) or last == len(order) or not math.isfinite(hi[order[last]]):
             return math.inf, math.inf
         filled, level = order[:last], float(hi[order[last]])
@@ -478,18 +509,19 @@ def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:
             return level, math.inf
         less = bounds.sum_bounds(below)[0] - len(below) * bounds.TINY
         held = bounds.sum_bounds(c[filled])
-        # of the last row no more than is missing, but enough: the more mass, the higher the mean
+        # the part of the last row that is needed, rounded up: more of it makes the mean higher, so the bound stays valid
         missing = min(float(c[order[last]]), max(0.0, bounds.up(mass - held[0])))
         whole = bounds.up(held[1] + missing)
     return level, bounds.up(level - bounds.down(max(0.0, less) / whole))
 
 
-def _tail(lo: Array, c: Array, mass: float) -> float:
-    """A lower bound on min Σt_i s_i / K over 0 ≤ t_i ≤ c_i, Σt = K, for s ≥ lo and every K ≥ mass.
+def _tail_lower(lo: Array, c: Array, mass: float) -> float:
+    """Return a lower bound on min Σt_i s_i / K over 0 ≤ t_i ≤ c_i, Σt = K, for scores s ≥ lo and every K ≥ mass.
 
-    By duality (τK - Σc_i(τ - s_i)₊)/K for any τ is one; the best is the score at which the smallest ones reach mass K.
+    By duality (τK - Σc_i(τ - s_i)₊)/K is such a bound for any τ. The best τ is the score at which the lowest rows reach the
+    mass K.
     """
-    if c.min() == c.max() > 0:  # equal weights: no need to sort
+    if c.min() == c.max() > 0:  # with equal weights a partition is enough, which is faster than sorting
         reached = int(min(mass / float(c[0]), len(lo) - 1))
         tau = float(np.partition(lo, reached)[reached])
     else:

@@ -1,8 +1,8 @@
-"""The user's X as the checker reads it, and rigorous enclosures of its products with a w.
+"""The user's X as the checker reads it, and rigorous enclosures of its products with a vector w.
 
-Sums come from `rows.reads`, plain ones in float64 with a known number of operations; here is what rounding may have done to them.
-All arithmetic is done in threads that look at their floating-point mode (`floats`), and none by a BLAS, whose threads may be in
-another one (`verified` has one product whose bounds hold in any).
+Sums are computed by the storage (`rows.reads`) in plain float64 arithmetic with a known number of operations; this module
+bounds their rounding errors. All arithmetic is done in threads whose floating-point mode is checked (`floats`), and none by a
+BLAS, whose threads may be in another mode. (The one product that `verified` leaves to BLAS has bounds that hold in any mode.)
 """
 
 from __future__ import annotations
@@ -24,50 +24,54 @@ from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
 
-# What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
-# radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
+# Claims are made from enclosures whose radius is this many times that of the checker, which may add in another order: the bound
+# that the checker finds with its radius r is within 2r of the exact value, and the claim was made with 4r.
 CLAIM = 4.0
-# Stored entries from which a checksum is worth a compiled loop, even if none has been needed yet: others are needed then as well.
+# From this number of stored entries on, checksums are made by a compiled loop even if no kernel has been compiled yet: data of
+# this size needs other kernels as well.
 WORTH_COMPILING = 1 << 19
-# Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
-A_ROW, AN_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
-# Products above this and below its inverse are split into two floats without error.
+# The measured seconds that a row and an entry take when sums are rounded only once, and the number of seconds that this may take.
+SECONDS_PER_ROW, SECONDS_PER_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
+# Products whose size is above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
-# Rows that are added up in one go, before their sums are, where sums of many columns are made at once.
-AT_ONCE = 256
+# The number of rows that `added` sums up before it adds these partial sums.
+ROWS_AT_ONCE = 256
 ALL = slice(None)
-# Bytes of X up to which it is copied, so that it may be changed after a proof.
-COPIED = 1 << 20
+# X is copied if it has at most this many bytes, so that the caller may change it after a proof.
+MOST_COPIED_BYTES = 1 << 20
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """The user's X as stored, read by blocks of rows. Values are used exactly."""
+    """The user's X as it is stored, read by blocks of rows. Every stored value is used exactly."""
 
     storage: Storage
-    # what was computed last, by kind, with the vector it was computed for: a claim and its check ask for the same
+    # the last result of each kind, with the vector that it was computed for: a claim and its check need the same results
     _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return self.storage.n
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """The number of columns."""
         return self.storage.d
 
     @cached_property
     def seconds_row_by_row(self) -> float:
-        """About the time that `Products.rounded_once` takes, from entries that are not 0: what is worth it for sparse rows is
-        worth it for a checker that holds them as dense ones. One pass."""
-        return float(A_ROW * self.n + AN_ENTRY * sum(self.storage.each_block(_nonzeros)))
+        """An estimate of the seconds that `Products.rounded_once` takes. One pass over X.
+
+        It counts nonzero entries only, so that the decision is the same whether rows are stored as sparse or dense ones, for
+        whoever makes a claim and for whoever checks it.
+        """
+        return float(SECONDS_PER_ROW * self.n + SECONDS_PER_ENTRY * sum(self.storage.each_block(_nonzeros)))
 
     def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
-        """compute(), or what it gave last time if that was for the same vector."""
+        """Return compute(), or its last result for this kind if that was for the same vector."""
         with ieee_floats():
             before = self._last.get(kind)
             if before is not None and np.array_equal(before[0], vector):
@@ -78,14 +82,13 @@ class Matrix:
 
     @cached_property
     def norms(self) -> Array:
-        """Upper bounds on ‖x_i‖, a few units in the last place above it; not finite where x_i is not. One pass."""
+        """Upper bounds on ‖x_i‖, too large by a few units in the last place; not finite where x_i is not. One pass over X."""
         return np.concatenate(list(self.storage.each_block(_norms)))
 
     def products(self, w: Array) -> tuple[Array, Array]:
-        """X w in float64, and the additions that a term goes through at most: for each row, or one number for all. A block w
-        (d, k) gives a block.
+        """Return X w in float64, and the largest number of additions that a term goes through: for each row, or for all rows.
 
-        The norms come with them if nobody has asked for them yet: one pass for both.
+        w is a vector or a block (d, k), which gives a block (n, k). If the norms are not known yet, the same pass finds them.
         """
         fresh = "norms" not in self.__dict__
         sums, terms, norms = zip(*self.storage.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
@@ -94,37 +97,38 @@ class Matrix:
         return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
 
     def absolute(self, w: Array, rows: Array | None = None) -> Array:
-        """|X||w| for these rows (in order), or all of them, as computed."""
+        """Return |X||w| as computed in float64 for these rows, which are sorted, or for all rows."""
         return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
 
     def combination(self, q: Array, rows: Array | None = None) -> Array:
-        """Xᵀq in float64, from the rows where q is not 0, which may be named; for a vector q or a block (n, k)."""
+        """Return Xᵀq in float64 for a vector q or a block (n, k); `rows`, if given, are the rows where q is not 0."""
         total = np.zeros((self.d, *q.shape[1:]))
         used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
-        few = 2 * len(used) < self.n  # a copy of most rows takes longer than to add zeros, which rounds nothing
+        few = 2 * len(used) < self.n  # copying most rows would take longer than adding zeros, which rounds nothing
         with ieee_floats():
             for part in self.storage.each_block(_combination, (q,), (), used if few else None, added=True):
                 total += part
         return total
 
     def checksum(self) -> int:
-        """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
+        """Return a checksum of all that is stored, computed where it is stored. One pass over X."""
         found = self.storage.each_block(_checksum, (), (self._compiles,))
         return zlib.crc32(repr(list(found)).encode())
 
     @cached_property
     def _compiles(self) -> bool:
-        """Whether checksums are made by a compiled loop: once that is decided, always."""
+        """Whether checksums are made by a compiled loop; decided once, since the other loop gives other checksums."""
         return self.storage.entries >= WORTH_COMPILING or "gordan.rows.kernels" in sys.modules
 
     def watched(self, given: Any) -> Matrix:
-        """The same, so that it is known whether it has `changed`: copied where it is small, else its checksum is taken.
+        """Return the same matrix in a form that notices if the caller changes X later (`changed`).
 
-        `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
+        A small X is copied, of a large one the checksum is remembered. `given` is what the caller passed for X: a storage
+        belongs to the caller, who made it, and is not watched.
         """
         if given is self.storage:
             return self
-        copied = self.storage.snapshot(COPIED)
+        copied = self.storage.snapshot(MOST_COPIED_BYTES)
         if copied is not None:
             return Matrix(copied)
         self.remembered("checksum", np.empty(0), self.checksum)
@@ -132,11 +136,11 @@ class Matrix:
 
     @property
     def changed(self) -> bool:
-        """Whether it is not what it was when it was `watched`. One pass."""
+        """Whether X differs from what it was when `watched` was called. One pass over X, unless it was copied."""
         return "checksum" in self._last and self.checksum() != self._last["checksum"][1]
 
     def require_unchanged(self, wanted: str) -> None:
-        """Refuse what is `wanted` of an X that has changed."""
+        """Raise an InputError if X has changed, which says that `wanted` (the name of an attribute) cannot be had any more."""
         if self.changed:
             raise InputError(
                 f"X was changed after it was read, so there is no {wanted} of what it was; "
@@ -144,11 +148,13 @@ class Matrix:
             )
 
 
-# ---- work on one block of rows, done where that is ----------------------------------------------------------------------
+# ---- work on one block of rows, done where the block is stored ----------------------------------------------------------
 
 
 def _norms(block: Block) -> Array:
+    """Return upper bounds on the norms of the rows: √(Σx²), or √k max|x| for k entries if squares may overflow or underflow."""
     squares, lengths = block.squares(), block.lengths
+    # a sum of k squares goes through at most k roundings, and its root has half of that relative error and one rounding
     norms = np.sqrt(squares) * (1 + U * (lengths + 8.0))
     lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
     if lost.any():
@@ -159,10 +165,12 @@ def _norms(block: Block) -> Array:
 
 
 def _nonzeros(block: Block) -> float:
+    """Return the number of nonzero entries."""
     return float(np.sum(block.by_row(np.add, lambda values, columns: (values != 0).astype(np.float64))))
 
 
 def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, Array | None]:
+    """Return the products with w, or with the rows of w, the additions per term, and the norms of the rows if asked for."""
     norms = _norms(block) if with_norms else None  # while the block is in the cache
     if w.ndim == 1:
         return *block.dot(w), norms
@@ -171,22 +179,25 @@ def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, A
 
 
 def _absolute(block: Block, size: Array) -> Array:
+    """Return |x_i|·size for each row."""
     return block.abs_dot(size)
 
 
 def _combination(block: Block, q: Array) -> Array:
+    """Return Σ q_i x_i over the rows of the block, for a vector or a block of weights q."""
     return block.weighted(q) if q.ndim == 1 else block.drop(block.combined(block.lift(q)))
 
 
-def _checksum(block: Block, at_length: bool) -> list[int]:
-    return block.checksum(at_length)
+def _checksum(block: Block, compiled: bool) -> list[int]:
+    """Return the checksums of what the block stores."""
+    return block.checksum(compiled)
 
 
 def error(absolute: Array, terms: Any) -> Array:
-    """A bound on |computed - exact| for a sum of so many products whose absolute values add up to `absolute` (as computed).
+    """Return a bound on |computed - exact| for a sum of k = `terms` products with absolute values that add up to `absolute`.
 
-    2(k+4)u·fl(Σ|a||w|) is more than γ_k Σ|a||w| for k < 2⁴⁰, by enough for the few operations with the sum that follow; and TINY
-    a term is for underflow.
+    `absolute` is itself a computed sum. For k < 2⁴⁰ the bound 2(k+4)u·fl(Σ|a||w|) exceeds γ_k Σ|a||w|, with γ_k = ku/(1-ku), by
+    enough to cover the few operations with the sum that follow. TINY per term covers underflow.
     """
     bound: Array = absolute * ((2.0 * U) * (terms + 4.0))
     bound += (terms + 4.0) * TINY
@@ -194,29 +205,35 @@ def error(absolute: Array, terms: Any) -> Array:
 
 
 def block_scores(block: Block, W: Array) -> tuple[Any, Any]:
-    """Scores, and the additions that a term goes through, both of float64: torch makes float32 of a whole number and a float."""
+    """Return the scores of the rows for each column of W, and the number of additions that a term goes through, both float64."""
     sums, terms = block.dots(W)
-    terms = block.lift(np.asarray(terms, dtype=np.float64))
+    terms = block.lift(np.asarray(terms, dtype=np.float64))  # torch would make float32 of an integer and a float
     return sums, terms if terms.ndim == 0 else terms[:, None]
 
 
 def added(x: Any) -> Any:
-    """The sum of the rows, of which a term goes through 2·AT_ONCE + rows/AT_ONCE additions at most."""
-    whole = len(x) - len(x) % AT_ONCE
-    return x[:whole].reshape(-1, AT_ONCE, x.shape[1]).sum(1).sum(0) + x[whole:].sum(0)
+    """Return the sum of the rows of x; a term goes through at most 2·ROWS_AT_ONCE + rows/ROWS_AT_ONCE additions."""
+    whole = len(x) - len(x) % ROWS_AT_ONCE
+    return x[:whole].reshape(-1, ROWS_AT_ONCE, x.shape[1]).sum(1).sum(0) + x[whole:].sum(0)
 
 
 def sum_share(rows: int, blocks: int) -> float:
-    """What a sum of nonnegative terms over all rows may be off by, as a share of it: a term goes through 2·AT_ONCE + rows/AT_ONCE
-    additions in its block (`added`) and one for each block; one that a checker makes is off by 2·SUM_BLOCK roundings."""
-    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * SUM_BLOCK)
+    """Return a bound on the relative error of a sum of nonnegative terms over all rows.
+
+    A term goes through 2·ROWS_AT_ONCE + rows/ROWS_AT_ONCE additions within its block (`added`) and one for each block. The sum
+    that a checker computes in another way is off by 2·SUM_BLOCK roundings.
+    """
+    return 2 * U * (2 * ROWS_AT_ONCE + rows / ROWS_AT_ONCE + blocks + 4 * SUM_BLOCK)
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """X w as computed, what ‖w‖ and |X||w| are at most, and the number of terms: what scores are enclosed from, whatever b is.
+    """The products X w as computed, with everything that is needed to enclose the scores X w + b for any b.
 
-    |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no pass of its own; for rows where that is too much, `sharpen` finds the sum itself.
+    `length` is an upper bound on ‖w‖, `absolute` one on |x_i|·|w| up to rounding, and `terms` is the number of additions that a
+    term goes through. |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no further pass over X; `sharpen` computes |x_i|·|w| itself for rows where that
+    bound is too wide. `once` tells whether the sums are the floats nearest to the exact ones, which do not depend on the order
+    of summation.
     """
 
     X: Matrix
@@ -226,16 +243,16 @@ class Products:
     absolute: Array
     terms: Array
     once: bool = False
-    """Whether sums are the floats nearest to the exact ones, which no order of summation changes."""
 
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
-        """One pass over X, block by block, on all cores; none if it was made for the same w just before."""
-        # without X: that would be kept by what it remembers, until garbage is collected
+        """Return the products with w: one pass over X on all cores, or none if the last call was for the same w."""
+        # X is left out of what X remembers, since the cycle would keep X in memory until garbage is collected
         return Products(X, *X.remembered("products", w, lambda: Products._computed(X, w.copy())))
 
     @staticmethod
     def _computed(X: Matrix, w: Array) -> tuple[Array, float, Array, Array, Array]:
+        """Return the attributes of the products with w other than X."""
         (sums, terms), size = X.products(w), length(w)
         absolute = np.empty(X.n)
 
@@ -247,7 +264,7 @@ class Products:
         return w, size, sums, absolute, terms
 
     def sharpen(self, rows: Array) -> None:
-        """|x_i|·|w| as it is for these rows."""
+        """Replace the bounds on |x_i|·|w| of these rows by the sums themselves, where these are smaller."""
         if len(rows):
             with np.errstate(over="ignore", invalid="ignore"):
                 with ieee_floats():
@@ -256,8 +273,10 @@ class Products:
 
     @property
     def rounded_once(self) -> Products | None:
-        """The same with the float nearest to each sum, so that its error is that of one term; None where X is too large to
-        be read row by row, or a product is beyond the floats."""
+        """The products with each sum rounded only once, to the nearest float.
+
+        None if X is too large to be read row by row, or if a product is too large or too small to be split without error.
+        """
         if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
             return None
         sums: Array = self.X.remembered("rounded once", self.w, self._rounded)
@@ -266,11 +285,14 @@ class Products:
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
 
     def _rounded(self) -> Array:
+        """Return the float nearest to each product x_i·w; NaN as in `near_score`."""
         return np.concatenate(list(self.X.storage.each_block(_near_scores, (), (self.w,))))
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
-        """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the
-        enclosures."""
+        """Return lo and hi with lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for the rows of a `part`.
+
+        The radius of the enclosures is multiplied by `slack`. They are infinite where float64 overflows.
+        """
         terms = self.terms[part] if self.terms.ndim else self.terms
         with np.errstate(over="ignore", invalid="ignore"):
             radius = error(self.absolute[part] + abs(b), terms + 1.0)
@@ -279,15 +301,15 @@ class Products:
             centre *= signs[part]
             hi = centre + radius
             lo = np.subtract(centre, radius, out=radius)
-            del centre  # as long as X has rows, like the others
-            finite = bool(np.isfinite(np.min(lo, initial=0.0) + np.max(hi, initial=0.0)))  # NaN goes through both
+            del centre  # frees a vector with an entry for each row
+            finite = bool(np.isfinite(np.min(lo, initial=0.0) + np.max(hi, initial=0.0)))  # both return NaN if there is one
         if not finite:
             lo[~np.isfinite(lo)] = -np.inf
             hi[~np.isfinite(hi)] = np.inf
         return lo, hi
 
     def each(self, work: Callable[[slice, Array, Array], T], b: float, signs: Array, slack: float = 1.0) -> list[T]:
-        """work(part, lo, hi) for some rows at a time: for those who want a few numbers of all, and no vector as long as X."""
+        """Return work(part, lo, hi) for each of several slices of the rows, so that no vector over all rows is made."""
 
         def enclosed(first: int, end: int) -> T:
             part = slice(first, end)
@@ -296,7 +318,7 @@ class Products:
         return over_rows(enclosed, self.X.n)
 
     def ends(self, b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[tuple[float, float]]:
-        """The least lo of each group, and the hi of that row, which the least score is at most; infinite where it has no rows."""
+        """Return for each group an enclosure of its lowest score: the least lo, and the hi of that row; ∞ for an empty group."""
 
         def least(part: slice, lo: Array, hi: Array) -> list[tuple[float, float]]:
             found = []
@@ -310,7 +332,7 @@ class Products:
         return [min(ends) for ends in zip(*self.each(least, b, signs, slack), strict=True)]
 
     def near(self, levels: list[float], b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[Array]:
-        """The rows of each group whose lo is at most the level of the group."""
+        """Return the rows of each group whose lo is at most the level of that group."""
 
         def close(part: slice, lo: Array, hi: Array) -> list[Array]:
             owns = [groups.within(g, part) for g in range(groups.count)]
@@ -322,18 +344,21 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Rows by group: the number of groups, and the group of each row (negative for one that does not count; None: all in one)."""
+    """A partition of the rows: the number of groups and the group of each row, negative for a row that does not count.
+
+    `of_row` is None if all rows are in one group.
+    """
 
     count: int
     of_row: Array | None = None
 
     def within(self, g: int, part: slice) -> Array | None:
-        """Which of the rows of a part are in group g; None if all are."""
+        """Return a mask of the rows of a part that are in group g; None if all rows are in one group."""
         return None if self.of_row is None else self.of_row[part] == g
 
 
 def exact_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[int, int]:
-    """y_i(x_i·w + b) exactly, as m·2^e, for a row given by its columns and values."""
+    """Return integers m and e with y_i(x_i·w + b) = m·2^e exactly, for a row given by its columns and values."""
     columns, values = row
     terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
     m, e = add([*terms, dyadic(float(b))])
@@ -341,9 +366,10 @@ def exact_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[in
 
 
 def near_score(row: Sequence[Array], w: Array, b: float, sign: int) -> float:
-    """The same rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
+    """Return y_i(x_i·w + b) rounded to the nearest float, so that its sign is right, for a row given by its columns and values.
 
-    `math.fsum` adds up without error.
+    Each product is split into two floats without error, and `math.fsum` rounds their sum once. NaN if a product is too large or
+    too small to be split.
     """
     columns, x = row
     v = w[columns]
@@ -351,7 +377,7 @@ def near_score(row: Sequence[Array], w: Array, b: float, sign: int) -> float:
 
 
 def _near_scores(block: Block, w: Array) -> Array:
-    """The same for the rows of a block, without b and signs."""
+    """Return x_i·w rounded to the nearest float for each row of a block; NaN as in `near_score`."""
     rows, columns, x = block.entries()
     v = w[columns]
     used = (x != 0) & (v != 0)
@@ -361,17 +387,17 @@ def _near_scores(block: Block, w: Array) -> Array:
 
 
 def _split_products(x: Array, v: Array) -> tuple[Array, Array]:
-    """Each product as a sum of two floats, without error (Dekker); NaN where it is too large or too small for that."""
+    """Return each product as a sum of two floats, without error (Dekker); NaN if it is too large or too small for that."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = x * v
-        (x1, x2), (v1, v2) = _halves(x), _halves(v)  # NaN where a factor is too large, and so is the sum
+        (x1, x2), (v1, v2) = _halves(x), _halves(v)  # a factor that is too large gives NaN here and in the sum
         errors = x2 * v2 - (((products - x1 * v1) - x2 * v1) - x1 * v2)
         split = (np.abs(products) > LEAST_SPLIT) & (np.abs(products) < 1 / LEAST_SPLIT)
     return np.where(split, products, math.nan), errors
 
 
 def _halves(x: Array) -> tuple[Array, Array]:
-    """x as a sum of two floats of at most 26 digits each."""
+    """Return two floats with at most 26 significant bits each whose sum is x (Veltkamp's splitting)."""
     shifted = x * (2.0**27 + 1)
     high = shifted - (shifted - x)
     return high, x - high

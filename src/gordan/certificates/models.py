@@ -1,17 +1,19 @@
-"""Rows made from data, for the models beside the logistic one: a certificate names the model, and every checker makes them anew.
+"""The rows A that multinomial, ordinal and Poisson regressions make from data.
 
-The likelihood of each of these models is a concave function of A w, and increases forever along w just if A w ≥ 0 and A w ≠ 0.
-With z_i = (1, x_i), or x_i where there is no intercept, the rows of A are, one observation after the other:
+A certificate about one of these models names the model, and every checker makes the rows again. The log-likelihood is a concave
+function of A w, and it increases forever along w if and only if A w ≥ 0 and A w ≠ 0. With z_i = (1, x_i), or z_i = x_i without
+an intercept, the rows of A are, one observation after the other:
 
     multinomial   z_i ⊗ (e_c - e_j) for an observation of class c and every other class j, in the order of `classes`. Each class
-                  but the first, the reference, has a block of coefficients; the reference has none.
-    ordinal       P(y ≤ k) = F(θ_k - x·β) with θ_1 < θ_2 < …: of an observation of class k first x_i·β - θ_(k-1), which is not
-                  there for the first class, then θ_k - x_i·β, which is not there for the last. Coefficients: θ, then β.
-    poisson       z_i and -z_i where y_i > 0, -z_i where y_i = 0; so z_i·w = 0 and z_i·w ≤ 0 are asked for.
+                  except the first, which is the reference, has a block of coefficients.
+    ordinal       P(y ≤ k) = F(θ_k - x·β) with θ_1 < θ_2 < …: for an observation of class k the row of x_i·β - θ_(k-1), except
+                  for the first class, and then that of θ_k - x_i·β, except for the last. The coefficients are θ, then β.
+    poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0, so that A w ≥ 0 means z_i·w = 0 or z_i·w ≤ 0.
 
-Multinomial: log p_i = -log Σ_j exp((w_j - w_c)·z_i) grows forever just if no (w_j - w_c)·z_i is positive and one is negative.
-Ordinal: log(F(a) - F(b)) does where a does not fall, b does not rise, and one of them moves. Since every class has observations,
-directions keep the order of θ. Poisson: y η - exp(η) falls without end both ways where y > 0, and rises as η falls where y = 0.
+Multinomial: log p_i = -log Σ_j exp((w_j - w_c)·z_i) increases forever if and only if no (w_j - w_c)·z_i is positive and at least
+one is negative. Ordinal: log(F(a) - F(b)) does if a does not decrease, b does not increase, and one of them changes; since every
+class has observations, such directions keep the order of θ. Poisson: y η - exp(η) tends to -∞ in both directions of η if y > 0,
+and increases as η decreases if y = 0.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from gordan.intercepts import Intercept
 from gordan.rows import host, require_finite, stored
 
 INTERCEPT = "(intercept)"
-# Made rows of at most this many cells, or with this share of entries that are not 0, are stored densely if X is.
+# If X is dense, so are the rows of a model that have at most this many cells, or at least this share of nonzero entries.
 DENSE_CELLS, DENSE_SHARE = 1 << 20, 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The data of a model: `which` is the class of each observation, by its place in `classes`; for counts, whether y > 0."""
+    """The data of a model; `which` is the position of each row's class in `classes`, and for counts 1 if y > 0, else 0."""
 
     model: str
     X: Matrix
@@ -49,7 +51,7 @@ class Observations:
     @staticmethod
     @ieee_floats()
     def of(model: str, X: Any, y: Any, intercept: Intercept) -> Observations:
-        """Read X and y, or refuse them; classes are sorted."""
+        """Read X and y; the classes are sorted. An InputError says what is wrong with them."""
         storage = stored(X)
         require_aligned(X=X, y=y)
         if model == "poisson":
@@ -60,7 +62,7 @@ class Observations:
         return Observations(model, Matrix(storage), which, tuple(found), intercept)
 
     def ordered(self, classes: Sequence[Label]) -> Observations:
-        """The same with the classes in this order."""
+        """Return the same observations with the classes in this order."""
         if self.model == "poisson":
             return self
         place = {label: k for k, label in enumerate(classes)}
@@ -68,26 +70,26 @@ class Observations:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of X."""
+        """The shape of X."""
         return self.X.n, self.X.d
 
     def watched(self, given: Any) -> Observations:
-        """As `Problem.watched`."""
+        """Return the same observations with an X that notices later changes; see `Matrix.watched`."""
         return replace(self, X=self.X.watched(given))
 
     def require_finite(self) -> None:
-        """Refuse NaN and infinity, naming the entry."""
+        """Raise an InputError that names the entry if X has NaN or infinity."""
         require_finite(self.X.storage)
 
     @ieee_floats()
     def hash(self) -> str:
-        """As `Problem.hash`, with the model after the intercept and the place of each label in four bytes."""
+        """Return the hash of the data: that of `Problem.hash`, with the model after the intercept and labels as int32."""
         self.X.require_unchanged("certificate")
         head = f"{','.join(map(class_text, self.classes))};{self.intercept};{self.model};"
         return hash_of(self.X, head, self.which.astype("<i4").tobytes())
 
-    def made(self) -> tuple[Problem, Array]:
-        """The rows of A as a problem without intercept, and the observation that each of them comes from."""
+    def model_rows(self) -> tuple[Problem, Array]:
+        """Return the rows of A as a problem without intercept, and the observation that each row comes from."""
         import scipy.sparse as sp
 
         of, factors, signs = {"multinomial": self._pairs, "ordinal": self._sides, "poisson": self._counts}[self.model]()
@@ -107,7 +109,10 @@ class Observations:
         return Problem(Matrix(stored(A.toarray() if dense else A)), signs.astype(np.int8), (False, True)), of
 
     def _pairs(self) -> tuple[Array, Array, Array]:
-        """z ⊗ (e_later - e_earlier), with the sign that makes the observation's own class the positive one."""
+        """Return observations, factors and signs of the multinomial rows, each z ⊗ (e_later - e_earlier) times its sign.
+
+        The sign makes the block of the observation's own class positive.
+        """
         k, n = len(self.classes), self.X.n
         of = np.repeat(np.arange(n), k - 1)
         own, other = self.which[of], np.tile(np.arange(k - 1), n)
@@ -118,7 +123,10 @@ class Observations:
         return of, factors[:, 1:], np.where(own > other, 1, -1)
 
     def _sides(self) -> tuple[Array, Array, Array]:
-        """(-e_t, x) for the thresholds t of each observation: positive for the one below it, negative for the one above."""
+        """Return observations, threshold parts and signs of the ordinal rows, each (-e_t, x) times its sign.
+
+        The sign is positive for the threshold t below the class of the observation and negative for the one above.
+        """
         k, n = len(self.classes), self.X.n
         of, above = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
         threshold = self.which[of] - 1 + above
@@ -128,13 +136,13 @@ class Observations:
         return of[real], factors, 1 - 2 * above[real]
 
     def _counts(self) -> tuple[Array, Array, Array]:
-        """z with both signs where y > 0, negative where y = 0."""
+        """Return observations, factors and signs of the Poisson rows: z with both signs if y > 0, with -1 if y = 0."""
         of = np.repeat(np.arange(self.X.n), 1 + self.which)
         first = np.r_[True, of[1:] != of[:-1]] & (self.which[of] > 0)
         return of, np.ones((len(of), 1)), np.where(first, 1, -1)
 
     def names(self, columns: Sequence[str]) -> list[str]:
-        """The names of the coefficients, in the order of A's columns, from those of X."""
+        """Return the names of the coefficients, in the order of the columns of A, from the names of the columns of X."""
         block = [INTERCEPT, *columns] if self.intercept.exists else [*columns]
         if self.model == "multinomial":
             return [f"{label}:{name}" for label in self.classes[1:] for name in block]
@@ -142,18 +150,18 @@ class Observations:
             return [*(f"{a}|{b}" for a, b in zip(self.classes, self.classes[1:], strict=False)), *columns]
         return block
 
-    def outward(self, proof: Certificate) -> Certificate:
-        """A certificate about the made rows as one about the data, which names the model."""
+    def to_data(self, proof: Certificate) -> Certificate:
+        """Return a certificate about the rows of A as one about the data, which names the model."""
         plain = replace(proof, lower=None, upper=None, rows=(), weights=()) if proof.kind == "separator" else proof
         return replace(plain, model=self.model, intercept=self.intercept.value, classes=self.classes, shape=self.shape)
 
-    def inward(self, certificate: Certificate, made: Problem) -> Certificate:
-        """The reverse: what the certificate says of the made rows."""
-        return replace(certificate, model="logistic", intercept="none", classes=made.classes, shape=(made.X.n, made.X.d))
+    def to_model_rows(self, certificate: Certificate, rows: Problem) -> Certificate:
+        """Return what a certificate about the data claims about the rows of A, which are given as a problem."""
+        return replace(certificate, model="logistic", intercept="none", classes=rows.classes, shape=(rows.X.n, rows.X.d))
 
 
 def _positive(y: Any, n: int) -> Array:
-    """Whether each count is positive; counts may be any numbers that are not negative."""
+    """Return 1 for each positive count and 0 for each zero; counts may be any nonnegative finite numbers."""
     values = vector(np.asarray(host(y)), "y", n)
     bad = ~((values >= 0) & np.isfinite(values))
     if bad.any():

@@ -1,4 +1,4 @@
-"""The data as it is given: X with exact values, y as signs, and the hash that names them whatever their storage."""
+"""The data of a problem: X with its exact values, y as signs, and a hash that identifies both whatever their storage."""
 
 from __future__ import annotations
 
@@ -18,37 +18,40 @@ from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, column_names, host, nearby, require_finite, stored
 
+# The number of rows whose bytes are hashed together; part of the definition of the hash.
 CHUNK = 4096
-# Entries of rows that are hashed at a time.
-HASHED = 1 << 18
-# Three labels of which 0 stands for rows that are left out. Without one of the others it may as well be a class.
+# The largest number of cells that are converted to bytes at a time.
+CELLS_HASHED_AT_ONCE = 1 << 18
+# If y has exactly these labels, 0 stands for rows that are left out. If -1 or 1 is missing, 0 is a class.
 LEFT_OUT = [-1, 0, 1]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """X, y read exactly: `signs` is +1 for classes[1] and -1 for classes[0]; 0 for a row that is left out (`counted`)."""
+    """X and y, read exactly.
+
+    `signs` is +1 for classes[1], -1 for classes[0] and 0 for a row that is left out (`counted`). In a problem about `several`
+    classes `which` is the number of each row's class and all signs are 1. `about` has the names that X and y came with.
+    """
 
     X: Matrix
     signs: Array
     classes: tuple[Label, ...]
     which: Array | None = None
-    """The class of each row, by number, of a problem that is about `several` of them; `signs` are 1 then."""
     about: About | None = None
-    """The names that X and y came with."""
 
     @property
     def storage(self) -> Storage:
-        """X as it is stored."""
+        """The storage of X."""
         return self.X.storage
 
     @staticmethod
     @ieee_floats()
     def of(X: Any, y: Any, device: str | None = None, *, several: bool = False) -> Problem:
-        """Read X and y, or refuse them with an InputError that says where and why; X goes to `device`, if one is named.
+        """Read X and y; X goes to `device`, if one is named. An InputError says what is wrong with them, and where.
 
-        There are two classes, or two or more where it is about `several`. That X is finite is left to whoever passes over it
-        (`require_finite`).
+        y must have two classes, or at least two if the problem is about `several`. Whether X is finite is not checked here, but
+        by those who pass over X (`require_finite`).
         """
         problem, label = Problem._read(stored(X, device), X, y, None, several), getattr(y, "name", None)
         names = column_names(X, problem.X.d)
@@ -58,12 +61,15 @@ class Problem:
     @staticmethod
     @ieee_floats()
     def named(X: Any, y: Any, classes: tuple[Label, ...], *, several: bool = False) -> Problem:
-        """The same for classes that a certificate names: y may then have one of them alone, and beside both of -1 and 1 a row
-        of label 0 is left out."""
+        """Read X and y for the classes that a certificate names.
+
+        y may then have only one of these classes, and if it has both of the classes -1 and 1, rows of label 0 are left out.
+        """
         return Problem._read(stored(X), X, y, classes, several)
 
     @staticmethod
     def _read(storage: Storage, X: Any, y: Any, classes: tuple[Label, ...] | None, several: bool) -> Problem:
+        """Return the problem of a storage and labels y; `classes` are those of `named`, and `X` is checked to align with y."""
         found, which = read_labels(y, storage.n)
         require_aligned(X=X, y=y)
         if classes is not None and not several and len(classes) == 2:
@@ -81,48 +87,48 @@ class Problem:
         return Problem(Matrix(storage), signs, (found[0], found[1]))
 
     def signs_for(self, classes: tuple[Label, ...]) -> Array:
-        """The signs where the classes are named in this order."""
+        """Return the signs for the classes in this order."""
         return self.signs if classes == self.classes else -self.signs
 
     def which_for(self, classes: tuple[Label, ...]) -> Array:
-        """The class of each row by its number in this order."""
+        """Return the number of each row's class for the classes in this order."""
         assert self.which is not None
         return np.array([classes.index(label) for label in self.classes])[self.which]
 
     def nearby(self) -> Problem:
-        """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
+        """Return the same problem, moved to host memory if it has few rows on a device, where finders are faster on the host."""
         storage = nearby(self.storage)
         return self if storage is self.storage else replace(self, X=Matrix(storage))
 
     def counted(self) -> tuple[Problem, Array | None]:
-        """The problem without the rows that are left out, and the numbers of its rows; None where there are none to leave out."""
+        """Return the problem without rows of sign 0, and the numbers of the remaining rows (None if all remain)."""
         if self.signs.all():
             return self, None
         rows = np.flatnonzero(self.signs)
         return self.part(rows), rows
 
     def part(self, rows: Array) -> Problem:
-        """These rows alone."""
+        """Return the problem with these rows only."""
         which = None if self.which is None else self.which[rows]
         return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], which=which)
 
     def watched(self, given: Any) -> Problem:
-        """The same, so that `hash` is that of the values as they are now; see `Matrix.watched`."""
+        """Return the same problem with an X that notices later changes, so that `hash` is about X as it is now."""
         X = self.X.watched(given)
         return self if X is self.X else replace(self, X=X)
 
     def require_finite(self) -> None:
-        """Refuse NaN and infinity, naming the entry."""
+        """Raise an InputError that names the entry if X has NaN or infinity."""
         require_finite(self.storage)
 
     @ieee_floats()
     def hash(self, intercept: str) -> str:
-        """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.
+        """Return the SHA-256 of the SHA-256 of each chunk of 4,096 rows, then shape, classes in order, intercept and labels.
 
-        A row is its nonzeros in column order, each as int64 column and float64 value, little-endian, -0 taken as 0; so neither
-        storage nor dtype matters. A class is text as JSON writes it, or a number: the digits of a whole one (also for True, 1.0
-        and -0.0), else `float.hex`. Labels are -1 and 1; of three or more classes, their numbers as int64. Refused if X is not
-        what it was when it was `watched`.
+        A row is the number of its nonzero entries, then these in column order, each as int64 column and float64 value, all
+        little-endian; -0 counts as 0. So neither storage nor dtype matters. A class is text as JSON writes it, or a number: the
+        digits of an integer (also for True, 1.0 and -0.0), else `float.hex`. Labels are the signs as int8, or, for three or more
+        classes, their numbers as int64. Raises an InputError if X has changed since `watched`.
         """
         self.X.require_unchanged("certificate")
         head = f"{','.join(map(class_text, self.classes))};{intercept};"
@@ -134,9 +140,9 @@ class Problem:
 
 
 def hash_of(X: Matrix, head: str, labels: bytes) -> str:
-    """SHA-256 over the digests of the chunks of X, its shape, the head and the labels."""
+    """Return the SHA-256 of the digests of the chunks of X, its shape, the head and the labels."""
     whole = hashlib.sha256()
-    # the same for all labels of one X
+    # remembered, since these digests are the same for all label vectors of one X
     whole.update(X.remembered("digests", np.empty(0), lambda: b"".join(_digests(X.storage))))
     whole.update(f"{X.n},{X.d};{head}".encode())
     whole.update(labels)
@@ -144,14 +150,17 @@ def hash_of(X: Matrix, head: str, labels: bytes) -> str:
 
 
 def class_text(label: Label) -> str:
-    """A class as the hash reads it: labels that are equal are the same, whatever their type."""
+    """Return a class as the hash reads it; labels that are equal give the same text, whatever their type."""
     if isinstance(label, str):
         return json.dumps(label)
     return str(int(label)) if math.isfinite(label) and label == int(label) else float(label).hex()
 
 
 def _digests(storage: Storage) -> Iterator[bytes]:
-    """The SHA-256 of each chunk, made where the rows are; only the rows of chunks that lie in several blocks come here."""
+    """Yield the SHA-256 of each chunk, computed where the rows are stored.
+
+    Only chunks that are split between several blocks are sent here as bytes.
+    """
     open_number, open_chunk = -1, hashlib.sha256()
     for number, whole, content in storage.each_block(_chunk, (), (CHUNK, storage.n), step=CHUNK):
         if open_number not in (-1, number):
@@ -167,8 +176,11 @@ def _digests(storage: Storage) -> Iterator[bytes]:
 
 
 def _chunk(block: Block, rows: int, n: int) -> tuple[int, bool, bytes]:
-    """Number of the chunk of so many of the n rows, whether the block is all of it, and its digest or else its bytes."""
-    step = max(1, HASHED // block.d)
+    """Return the number of the chunk that the block is in, whether the block is all of it, and its digest or else its bytes.
+
+    A chunk has this number of `rows`, except for the last one of the n rows of X.
+    """
+    step = max(1, CELLS_HASHED_AT_ONCE // block.d)
     parts = (_bytes(block.only(np.arange(lo, min(lo + step, block.n)))) for lo in range(0, block.n, step))
     number, whole = block.first // rows, block.n == min(rows, n - block.first // rows * rows)
     if not whole:
@@ -180,7 +192,7 @@ def _chunk(block: Block, rows: int, n: int) -> tuple[int, bool, bytes]:
 
 
 def _bytes(block: Block) -> bytes:
-    """These rows as the hash reads them: of each the number of its entries that are not 0, then their columns and values."""
+    """Return the bytes of these rows that are hashed: for each the number of its nonzero entries, then columns and values."""
     found = block.entries()
     place, columns, values = (part[found[2] != 0] for part in found)
     counts = np.bincount(place, minlength=block.n)
@@ -192,21 +204,20 @@ def _bytes(block: Block) -> bytes:
 
 
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
-    """The distinct labels of y in order (str, int, float or bool), and which one each row has; NaN, None and NA are refused."""
+    """Return the distinct labels of y in order (str, int, float or bool), and the position of each row's label among them.
+
+    NaN, None and NA are refused, as are labels of mixed kinds.
+    """
     if np.ma.is_masked(y):
         raise InputError(f"y[{int(np.flatnonzero(np.ma.getmaskarray(y))[0])}] is masked; every row needs a label (drop that row)")
-    if isinstance(y, (list, tuple)):  # labels of different kinds must not become text
+    if isinstance(y, (list, tuple)):  # np.asarray would turn labels of mixed kinds into text
         y = np.fromiter(y, dtype=object, count=len(y))
     array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else host(y))
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
-        each = (
-            "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
-            if array.ndim == 2
-            else ""
-        )
-        raise InputError(f"y must be one label per row, but its shape is {array.shape}{each}")
+        hint = "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
+        raise InputError(f"y must be one label per row, but its shape is {array.shape}{hint if array.ndim == 2 else ''}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
     require_labels(array[:0])
@@ -222,7 +233,7 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
 
 
 def _read_array(array: Array) -> tuple[list[Label], Array]:
-    """`read_labels` for an array of numbers, booleans or text."""
+    """Return what `read_labels` does, for an array of numbers, booleans or text."""
     if array.dtype.kind == "f":
         missing = np.flatnonzero(array != array)
         if len(missing):
@@ -230,9 +241,9 @@ def _read_array(array: Array) -> tuple[list[Label], Array]:
     if len(array) and array.dtype.kind != "U":
         low, high = array.min(), array.max()
         second = array == high
-        if low != high and (second | (array == low)).all():  # two numbers: no need to sort
+        if low != high and (second | (array == low)).all():  # two distinct numbers: faster than np.unique, which sorts
             return [low.item(), high.item()], second.astype(np.intp)
-        if array.dtype.kind in "iu" and int(high) - int(low) < len(array):  # nor where they can be counted
+        if array.dtype.kind in "iu" and int(high) - int(low) < len(array):  # a small range of integers: faster as well
             above = (array - low if array.dtype.kind == "u" else array.astype(np.int64) - int(low)).astype(np.intp)
             held = np.bincount(above) > 0
             return [int(low) + k for k in np.flatnonzero(held).tolist()], (np.cumsum(held) - 1)[above]
@@ -241,7 +252,7 @@ def _read_array(array: Array) -> tuple[list[Label], Array]:
 
 
 def _of_one_kind(labels: list[Label]) -> list[Label]:
-    """Booleans, integers and floats that are mixed, as the last of these kinds that occurs; others as they are."""
+    """Return labels that mix booleans, integers and floats as the last of these types that occurs; others unchanged."""
     kinds = {*map(type, labels)}
     if len(kinds) == 1 or str in kinds:
         return labels
@@ -253,7 +264,7 @@ def _of_one_kind(labels: list[Label]) -> list[Label]:
 
 
 def is_table(X: Any, y: Any) -> bool:
-    """Whether y has several columns of labels. One column, or one row where X has more, is one label vector."""
+    """Return whether y has several columns of labels. One column, or one row if X has more, is a single label vector."""
     shape = getattr(y, "shape", None)
     if shape is None and isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
         shape = (len(y), len(y[0]))
@@ -263,8 +274,7 @@ def is_table(X: Any, y: Any) -> bool:
 
 
 def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
-    """The classes, (False, True) or (-1, 1), and the signs of each column in an array of int8 of which columns are contiguous; 0
-    for a row that is left out."""
+    """Return the classes, (False, True) or (-1, 1), and the signs (n × k) as int8 in Fortran order, 0 for rows left out."""
     if np.ma.is_masked(Y):
         i, j = (int(at) for at in np.argwhere(np.ma.getmaskarray(Y))[0])
         raise InputError(f"Y[{i}, {j}] is masked; 0 beside -1 and 1 leaves a row out")
@@ -288,7 +298,7 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     empty = np.flatnonzero(~signs.any(axis=0))
     if len(empty):
         raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")
-    # no checker could tell such a column from one whose classes are 0 and the other number
+    # a checker could not distinguish such a column from one whose classes are 0 and the other number
     one_sign = (signs >= 0).all(axis=0) | (signs <= 0).all(axis=0)
     unclear = np.flatnonzero(one_sign & ~signs.all(axis=0))
     if len(unclear):
@@ -300,7 +310,7 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
 
 
 def _read_signs(array: Array) -> Array:
-    """A table of -1, 0 and 1 as int8; anything else is refused."""
+    """Return a table of -1, 0 and 1 as int8 in Fortran order; an InputError names the first other entry."""
     if array.dtype.kind not in "iufO":
         raise InputError(f"Y has labels of type {array.dtype}; pass True and False, or -1, 0 and 1")
     plain = array.dtype != object
@@ -312,20 +322,22 @@ def _read_signs(array: Array) -> Array:
 
 
 def _is_sign(value: Any) -> bool:
+    """Return whether a value is the number -1, 0 or 1."""
     return isinstance(value, (int, float, np.number)) and value in LEFT_OUT
 
 
 def require_labels(labels: Array) -> None:
-    """Refuse an array of labels whose type is not that of text, numbers or booleans, and text that NumPy does not keep."""
+    """Refuse an array of labels that are not text, numbers or booleans, and text that ends in NUL, which NumPy does not keep."""
     if labels.dtype.kind not in "biufUOT" or labels.dtype.char == "g":
         raise InputError(f"y has labels of type {labels.dtype}; use text, numbers or booleans (y.astype(str), say)")
     for label in labels.tolist():
-        if isinstance(label, str) and label.endswith("\0"):  # == leaves it out, also in arrays of objects
+        if isinstance(label, str) and label.endswith("\0"):  # NumPy's == ignores it, also in arrays of objects
             raise InputError(f"y has the label {label!r}; use labels that do not end in NUL characters")
 
 
 def _label(value: Any, i: int) -> Label:
-    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # dates would become whole numbers
+    """Return the label of row i as a plain str, int, float or bool; an InputError says why it cannot be one."""
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # dates would become integers
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
@@ -335,4 +347,4 @@ def _label(value: Any, i: int) -> Label:
         raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
     if isinstance(value, str) and value.endswith("\0"):
         raise InputError(f"y[{i}] is {value!r}; labels must not end in NUL characters, which NumPy's text does not keep")
-    return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # what an Enum stands for
+    return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # the value of an Enum member

@@ -1,7 +1,8 @@
-"""The checker. It re-derives every claim from X and y; of gordan it uses the reading of data and the rigorous bounds, no solver.
+"""The checker: `verify` re-derives the claim of a certificate from X and y.
 
-Every claim is decided by floating-point enclosures where these are enough, and else by exact integers: a certificate is accepted
-just if it proves its claim for the stored values as real numbers.
+It uses gordan's code for reading data and for rigorous bounds, but no solver. Every claim is decided by floating-point enclosures
+if these are narrow enough, and otherwise in exact arithmetic. A certificate is accepted only if it proves its claim for the
+stored values as real numbers.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
 from gordan.rows import column_names, complete_rows
 
-# w and b of which the largest is within these powers of two of 1 are used as they are.
-FARTHEST = 500
-# Columns with other names that are listed.
+# A plane is scaled only if its largest entry is above 2^500 or below 2^-500.
+FARTHEST_EXPONENT = 500
+# The largest number of names that a note lists.
 MOST_NAMES = 4
-# Digits of the ends of an interval in words.
+# The number of digits with which the ends of an interval are shown.
 SHOWN_DIGITS = 8
-# Entries of X up to which the interval of an optimum is decided in fractions where enclosures leave it open: seconds at most.
+# The largest number of stored entries of X for which the interval of an optimum is decided in fractions if enclosures leave it
+# open; this takes seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a certificate was accepted, what it claims, and why it was rejected. True when accepted.
+    """The outcome of `verify`: whether a certificate was accepted, what it claims, and why it was rejected. True if accepted.
 
-    Printed, it also says where the certificate comes from, and whether this is the data that it was made for.
+    When printed, it also says where the certificate comes from, and whether this is the data that it was made for.
     """
 
     accepted: bool
@@ -58,15 +60,18 @@ class Check:
 
     @cached_property
     def same_data(self) -> bool | None:
-        """Whether this is the data that the certificate was made for, by its hash (computed on first access); None where it does
-        not say. No check depends on that: a claim may hold for other data as well."""
+        """Whether this is the data that the certificate was made for, or None if the certificate does not say.
+
+        The data is identified by its hash, which is computed on first access. No check depends on this: a claim may hold for
+        other data as well.
+        """
         if self._asked is None or self._asked[0].data_hash is None:
             return None
         return self._asked[0].data_hash == hash_for(*self._asked)
 
     @cached_property
     def renamed(self) -> tuple[str, ...]:
-        """The columns of X that have other names than those that the certificate was made for."""
+        """The columns of X whose names differ from those that the certificate was made for."""
         if self._asked is None:
             return ()
         certificate, X = self._asked[:2]
@@ -75,7 +80,7 @@ class Check:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about where the certificate comes from, and about the data beside the claim."""
+        """Sentences about where the certificate comes from, and about how the data relates to it."""
         if self._asked is None:
             return ()
         label = getattr(self._asked[2], "name", None)
@@ -87,17 +92,17 @@ class Check:
 
 
 def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[str, ...]:
-    """What differs between the names of columns and those that a certificate was made for, where both have names."""
-    stated = None if certificate.about is None else certificate.about.columns
+    """Return the differences between column names and those that a certificate was made for; empty if either has no names."""
+    stated = (certificate.about or About()).columns
     if stated is None or names is None or [*names] == [*stated]:
         return ()
     pairs = zip(names, stated, strict=False)
-    return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("more or fewer of them",)
+    return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("their number differs",)
 
 
 def other_label(certificate: Certificate, name: Any) -> bool:
-    """Whether the labels have another name than those that a certificate was made for, where both have names."""
-    stated = None if certificate.about is None else certificate.about.label
+    """Return whether the name of the labels differs from the one that a certificate was made for; False if either has none."""
+    stated = (certificate.about or About()).label
     return bool(stated) and isinstance(name, str) and bool(name) and name != stated
 
 
@@ -111,25 +116,28 @@ def provenance(
     more: Sequence[str] = (),
     classes: bool = True,
 ) -> tuple[str, ...]:
-    """What to say of a certificate and the data beside the claim; of its `classes` unless that has been said."""
+    """Return notes on where a certificate comes from and on how the data relates to it.
+
+    `renamed` are differences of column names (`other_names`), `label` is the name of the labels, `more` are further notes, and
+    without `classes` the note on classes is left out.
+    """
     about = certificate.about or About()
-    pairs = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
-    return (
-        *_source(about),
-        *_other_statement(certificate),
-        *(_classes_told(certificate) if classes else ()),
-        *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
-        *(f"the columns have other names than those it was made for: {names}" for names in pairs),
-        *((OTHER_LABEL.format(label, about.label),) if other_label(certificate, label) else ()),
-        *more,
-        OTHER_DATA[same_data, accepted and same_data is False],
-        *((design_hint(certificate),) if renamed and not accepted else ()),
-    )
+    notes = [*_source_note(about), *_statement_note(certificate), *(_class_note(certificate) if classes else ())]
+    notes += [f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped]
+    if renamed:
+        names = ", ".join(renamed[:MOST_NAMES]) + (", …" if len(renamed) > MOST_NAMES else "")
+        notes.append(f"the columns have other names than those it was made for: {names}")
+    if other_label(certificate, label):
+        notes.append(OTHER_LABEL.format(label, about.label))
+    notes += [*more, OTHER_DATA[same_data, accepted and same_data is False]]
+    if renamed and not accepted:
+        notes.append(design_hint(certificate))
+    return tuple(notes)
 
 
 def design_hint(certificate: Certificate) -> str:
-    """What to ask for if a certificate is about columns that a formula made of a table."""
-    label = (None if certificate.about is None else certificate.about.label) or "y"
+    """Return advice for a certificate about columns that a formula made from a table, if the data has other columns."""
+    label = (certificate.about or About()).label or "y"
     y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
     return (
         "if a formula made the columns that the certificate names, ask for a file of these, which "
@@ -137,59 +145,57 @@ def design_hint(certificate: Certificate) -> str:
     )
 
 
-def _source(about: About) -> list[str]:
-    """What a certificate says it was made for, in one sentence; none where it says nothing."""
-    told = [words.format(_printable(getattr(about, part))) for part, words in SOURCES.items() if getattr(about, part)]
+def _source_note(about: About) -> list[str]:
+    """Return a sentence about what a certificate says it was made for, or nothing if it does not say."""
+    parts = [words.format(_printable(getattr(about, part))) for part, words in SOURCES.items() if getattr(about, part)]
     if about.columns:
-        told.append(f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)} ({_some(about.columns)})")
+        parts.append(f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)} ({_first_few(about.columns)})")
     if about.size is not None and about.file:
-        told[0] += f" ({about.size:,} bytes)"
+        parts[0] += f" ({about.size:,} bytes)"
     version = _printable(about.version or "(unknown version)")
-    made = f"the certificate says it was made by gordan {version}{' for ' if told else ''}{', '.join(told)}"
-    return [made] if told or about.version else []
+    note = f"the certificate says it was made by gordan {version}{' for ' if parts else ''}{', '.join(parts)}"
+    return [note] if parts or about.version else []
 
 
-def _classes_told(certificate: Certificate) -> list[str]:
-    """Which class is the positive one, or the order of the classes, where that is not said already."""
-    classes, stated = certificate.classes, None if certificate.about is None else certificate.about.positive
+def _class_note(certificate: Certificate) -> list[str]:
+    """Return a sentence about the positive class or the order of the classes, unless `about` already says it."""
+    classes, stated = certificate.classes, (certificate.about or About()).positive
     if stated and (certificate.model != "logistic" or certificate.several):
-        return [
-            f"its own words contradict its claim, and were not checked: they name the class {stated!r}, but no class is set apart"
-        ]
-    if stated and not isinstance(classes[1], bool) and not _names(stated, classes[1]):
+        return [f"its description, which was not checked, names the class {stated!r}, but its claim is about all classes"]
+    if stated and not isinstance(classes[1], bool) and not _is_label(stated, classes[1]):
         other = f"its positive class is {classes[1]!r}, the other one {classes[0]!r}"
-        return [f"its own words contradict its classes, and were not checked: they name the class {stated!r}, but {other}"]
+        return [f"its description, which was not checked, names the class {stated!r}, but {other}"]
     if certificate.model == "poisson" or stated:
         return []
     if certificate.model == "ordinal":
-        return [f"the order of its classes is {_some(classes, ' < ')}"]
+        return [f"the order of its classes is {_first_few(classes, ' < ')}"]
     if certificate.several:
         reference = "; the first is the reference" if certificate.model == "multinomial" else ""
-        return [f"its classes are {_some(classes)}{reference}"]
+        return [f"its classes are {_first_few(classes)}{reference}"]
     return [f"the positive class is {classes[1]!r}, the other one {classes[0]!r}"]
 
 
-def _names(text: str, label: Any) -> bool:
-    """Whether the text is that label, or the same number."""
+def _is_label(text: str, label: Any) -> bool:
+    """Return whether the text is that label, or the same number."""
     try:
         return text == str(label) or (not isinstance(label, str) and float(text) == label)
     except ValueError:
         return False
 
 
-def _some(values: Sequence[Any], mark: str = ", ") -> str:
-    """The first few of the values."""
-    return mark.join(map(repr, values[:MOST_NAMES])) + (mark + "…" if len(values) > MOST_NAMES else "")
+def _first_few(values: Sequence[Any], separator: str = ", ") -> str:
+    """Return the first few of the values as text."""
+    return separator.join(map(repr, values[:MOST_NAMES])) + (separator + "…" if len(values) > MOST_NAMES else "")
 
 
 def _printable(text: Any) -> Any:
-    """Text with nothing in it that moves on a terminal, or begins another line."""
+    """Return text without control characters, which could move the cursor of a terminal or begin another line."""
     return repr(text) if isinstance(text, str) and not text.isprintable() else text
 
 
-def _other_statement(certificate: Certificate) -> list[str]:
-    """The statement in a certificate, where it is not the claim that was checked."""
-    stated = None if certificate.about is None else certificate.about.statement
+def _statement_note(certificate: Certificate) -> list[str]:
+    """Return a sentence with the statement in a certificate if that is not the claim that was checked."""
+    stated = (certificate.about or About()).statement
     other = stated is not None and stated != statement(certificate)
     return [f"its own statement reads differently, and was not checked: {stated!r}"] if other else []
 
@@ -211,23 +217,26 @@ OTHER_DATA = {
 
 
 def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> Check:
-    """Check a certificate against data. Raises only on malformed input; a false claim is a rejected one.
+    """Check a certificate against data.
+
+    An exception is raised only for malformed input. A certificate that does not prove its claim is rejected.
 
     Parameters
     ----------
     certificate
-        what a result has as `certificate`, or `Certificate.from_json` of a file.
+        the `certificate` of a result, or `Certificate.from_json` of the text of a file.
     X, y
-        the data that it is about, in any storage. Beside the labels -1 and 1, 0 stands for a row that is left out.
+        the data that the claim is about, in any storage. If y has the labels -1 and 1, the label 0 marks rows that are left out.
     sample_weight
-        weights of the rows, which are needed where a certificate of very many rows names them by their hash alone, or leaves out
-        rows of weight zero.
+        the weights of the rows; needed only if the certificate leaves out rows of weight zero, or if it has too many rows to hold
+        the weights itself and identifies them by a hash.
 
     Returns
     -------
     Check
-        `accepted`, which is also its truth, `claim` and `reason`; `same_data` says whether this is the data that the certificate
-        was made for, `renamed` which columns have other names. Printed, it says all of that.
+        its truth value and `accepted` say whether the certificate was accepted, `claim` what it claims, and `reason` why it was
+        rejected. `same_data` says whether this is the data that it was made for, and `renamed` which columns have other names.
+        All of this is shown when it is printed.
 
     Examples
     --------
@@ -244,56 +253,64 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
 def verified_for(
     certificate: Certificate, X: Any, y: Any, sample_weight: Any = None, more: Callable[[Certificate, Problem], str] | None = None
 ) -> Check:
-    """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
+    """Return what `verify` does, with an additional condition for acceptance.
+
+    If the certificate itself is accepted, `more` is called with it and the problem, and returns why something else that should
+    follow from it does not, or an empty string if it does.
+    """
     if not isinstance(certificate, Certificate):
         raise InputError(
             f"certificate is {type(certificate).__name__}; pass result.certificate (for several classes, pass one "
             "certificate and y == that class), or Certificate.from_json(text)"
         )
-    return replace(_decided(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
+    return replace(_checked(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
 
 
-def _decided(
+def _checked(
     certificate: Certificate, X: Any, y: Any, sample_weight: Any, more: Callable[[Certificate, Problem], str] | None
 ) -> Check:
+    """Read the data and check the certificate and the condition `more` of `verified_for`."""
     weighted = sample_weight is not None
-    X, y, sample_weight = _kept(certificate, X, y, sample_weight)
+    X, y, sample_weight = _without_dropped_rows(certificate, X, y, sample_weight)
     if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
         return Check(False, statement(certificate), "it leaves out rows of weight zero: pass the weights as sample_weight")
     if certificate.model != "logistic":
-        return _about_a_model(certificate, X, y)
+        return _check_model(certificate, X, y)
     try:
-        part, problem = _counted(certificate, X, y, sample_weight)
-    except (NotIEEE, _Refused) as error:
+        part, problem = _read_data(certificate, X, y, sample_weight)
+    except (NotIEEE, _DoesNotApply) as error:
         return Check(False, statement(certificate), str(error))
     found = check(part, problem)
     reason = "" if more is None or not found else more(part, problem)
     return replace(found, accepted=False, reason=reason) if reason else found
 
 
-class _Refused(Exception):
-    """Why a certificate is not about the data."""
+class _DoesNotApply(Exception):
+    """A certificate cannot be about the data; the message says why."""
 
 
-def _counted(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Certificate, Problem]:
-    """The certificate, with its weights, and the data without rows of label 0; the norms of rows are known, and finite."""
+def _read_data(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Certificate, Problem]:
+    """Return the certificate with its sample weights, and the data, both without rows of label 0.
+
+    The norms of the rows are computed here and are finite; an InputError names an entry of X that is not.
+    """
     problem = Problem.named(X, y, certificate.classes, several=certificate.several)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
-        certificate = _weighted(certificate, vector(sample_weight, "sample_weight", problem.X.n))
+    if sample_weight is not None and certificate.kind == "optimum":  # the other kinds always hold the weights themselves
+        certificate = _with_sample_weight(certificate, vector(sample_weight, "sample_weight", problem.X.n))
     if certificate.shape == (problem.X.n, problem.X.d):
         problem, rows = problem.counted()
-        certificate = certificate if rows is None else _about(certificate, rows)
+        certificate = certificate if rows is None else _restricted_to(certificate, rows)
     if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
         w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
-        Products.of(problem.X, w)  # in one pass with the norms
+        Products.of(problem.X, w)  # the products that the check needs, in the same pass as the norms
     if not np.isfinite(problem.X.norms).all():
         problem.require_finite()
     return certificate, problem
 
 
-def _kept(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """The data without the rows that the certificate leaves out by its rules."""
+def _without_dropped_rows(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return X, y and the sample weights without the rows that the certificate's `dropped` rules leave out."""
     if not c.dropped:
         return X, y, sample_weight
     given = {"X": X, "y": y, "sample_weight": sample_weight} if "missing" in c.dropped else {}
@@ -302,25 +319,25 @@ def _kept(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any,
 
 
 def hash_for(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> str:
-    """The hash that a certificate for this data would have, if it were of the same model, intercept and rules."""
-    X, y, _ = _kept(certificate, X, y, sample_weight)
+    """Return the data hash that a certificate of the same model, intercept and `dropped` rules would have for this data."""
+    X, y, _ = _without_dropped_rows(certificate, X, y, sample_weight)
     if certificate.model == "logistic":
         return Problem.named(X, y, certificate.classes, several=certificate.several).hash(certificate.intercept)
     given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
     return (given.ordered(certificate.classes) if {*given.classes} == {*certificate.classes} else given).hash()
 
 
-def _about(c: Certificate, rows: Array) -> Certificate:
-    """The certificate as one about these rows alone."""
+def _restricted_to(c: Certificate, rows: Array) -> Certificate:
+    """Return the certificate as one about these rows only."""
     place = {row: k for k, row in enumerate(rows.tolist())}
     if not {*c.rows} <= {*place}:
-        raise _Refused("it names rows that are left out")
+        raise _DoesNotApply("it names rows that are left out")
     weights = c.sample_weight if c.sample_weight is None else tuple(c.sample_weight[row] for row in place)
     return replace(c, shape=(len(rows), c.shape[1]), rows=tuple(place[row] for row in c.rows), sample_weight=weights)
 
 
-def _weighted(c: Certificate, weights: Array) -> Certificate:
-    """The certificate holding these weights, if they are those that it is about."""
+def _with_sample_weight(c: Certificate, weights: Array) -> Certificate:
+    """Return the certificate with these sample weights in it, if they are those that it was made for."""
     if c.weights_hash is not None:
         same = hash_of_weights(weights) == c.weights_hash
     elif c.sample_weight is not None:
@@ -328,12 +345,12 @@ def _weighted(c: Certificate, weights: Array) -> Certificate:
     else:
         same = bool((weights == 1).all())
     if not same:
-        raise _Refused("it is about other sample weights")
+        raise _DoesNotApply("it was made for other sample weights")
     return c if c.weights_hash is None else replace(c, sample_weight=tuple(weights.tolist()))
 
 
-def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
-    """`verify` for rows that are made from the data."""
+def _check_model(certificate: Certificate, X: Any, y: Any) -> Check:
+    """Check a certificate about the rows that a model makes from the data; reasons name rows of the data."""
     claim, reason = statement(certificate), ""
     classes = None if certificate.model == "poisson" else certificate.classes
     try:
@@ -346,30 +363,30 @@ def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
             if reason:
                 return Check(False, claim, reason)
             given.require_finite()
-            made, of = given.ordered(certificate.classes).made()
+            made, of = given.ordered(certificate.classes).model_rows()
     except NotIEEE as error:
         return Check(False, claim, str(error))
-    found = check(given.inward(certificate, made), made)
+    found = check(given.to_model_rows(certificate, made), made)
     return replace(found, claim=claim, reason=re.sub(r"(?<=^row )\d+", lambda row: str(of[int(row[0])]), found.reason))
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:
-    """`verify` on data that has been read."""
+    """Check a certificate against data that has been read."""
     try:
         with ieee_floats():
-            reason = _misplaced(certificate, problem) or CHECKS[certificate.kind].refusal(certificate, problem)
+            reason = _mismatch(certificate, problem) or CHECKS[certificate.kind].refusal(certificate, problem)
     except NotIEEE as error:
         reason = str(error)
     return Check(not reason, statement(certificate), reason)
 
 
 def statement(c: Certificate) -> str:
-    """The claim in words for people, with decimal numbers that are rounded so that it stays true."""
-    return CHECKS[c.kind].claim(c) if c.model == "logistic" else _claim_of_model(c)
+    """Return the claim in words, with decimal numbers rounded so that it stays true."""
+    return CHECKS[c.kind].claim(c) if c.model == "logistic" else _model_claim(c)
 
 
-def _claim_of_model(c: Certificate) -> str:
-    """What a certificate about rows that are made says of the estimates."""
+def _model_claim(c: Certificate) -> str:
+    """Return what a certificate with a model other than the logistic one claims about the estimates of the model."""
     regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
     regression += " (with no constant beside its columns)" if c.intercept == "none" else ""
     if c.kind == "separator":
@@ -383,28 +400,29 @@ def _claim_of_model(c: Certificate) -> str:
 
 
 def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:
-    """Whether `check` accepts the separator or bracket `head` with this w and the weights p over all rows.
+    """Return whether `check` would accept the separator or bracket `head` with this w and these weights p over all rows.
 
-    Before it has them: to make tuples of many numbers, and arrays of these again, takes longer than to check them.
+    The certificate need not hold them yet: converting many numbers to tuples and back to arrays takes longer than the check.
     """
     if p is not None and not (np.min(p) >= 0 and np.max(p) < math.inf):
         return False
     try:
         with ieee_floats():
-            reason = _other_data(head, problem) or _out_of_range(head, w)
-            return not (reason or _in_floats(head, problem, w, np.zeros(problem.X.n) if p is None else p))
+            reason = _data_mismatch(head, problem) or _malformed_numbers(head, w)
+            return not (reason or _margin_refusal(head, problem, w, np.zeros(problem.X.n) if p is None else p))
     except NotIEEE:
         return False
 
 
 def deviation(certificate: Certificate, problem: Problem) -> float:
-    """How far the exact weights of a verified certificate are from those it has, of total 1; infinite if not accepted.
+    """Return a bound on the distance of a verified certificate's weights, divided by their sum, from exact weights.
 
-    For claims, with room to spare, as `accepts` is for others.
+    It is infinite if such exact weights are not proved to exist, or if the certificate would be rejected for another reason. Used
+    before a claim is made, so the proof must leave room for the checker's own rounding (`CLAIM`).
     """
     try:
         with ieee_floats():
-            if _misplaced(certificate, problem):
+            if _mismatch(certificate, problem):
                 return math.inf
             spanned, reason = _to_be_spanned(certificate, problem)
             return math.inf if reason else verified.deviation(certificate, problem, spanned, CLAIM)
@@ -412,9 +430,12 @@ def deviation(certificate: Certificate, problem: Problem) -> float:
         return math.inf
 
 
-def _misplaced(c: Certificate, problem: Problem) -> str:
-    """Why it cannot be about this data, whatever its kind."""
-    reason = _other_data(c, problem)
+# Each of the following functions returns why a certificate is not accepted, or an empty string if nothing speaks against it.
+
+
+def _mismatch(c: Certificate, problem: Problem) -> str:
+    """Return why a certificate of any kind cannot be about this data."""
+    reason = _data_mismatch(c, problem)
     if reason:
         return reason
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
@@ -425,8 +446,8 @@ def _misplaced(c: Certificate, problem: Problem) -> str:
     return ""
 
 
-def _other_data(c: Certificate, problem: Problem) -> str:
-    """Why nothing can be said of this data."""
+def _data_mismatch(c: Certificate, problem: Problem) -> str:
+    """Return why the shape, the classes or the device of the data rule out any proof."""
     if c.shape != (problem.X.n, problem.X.d):
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes} or len(c.classes) != len(problem.classes):
@@ -436,8 +457,8 @@ def _other_data(c: Certificate, problem: Problem) -> str:
     return ""
 
 
-def _out_of_range(c: Certificate, w: Array | None) -> str:
-    """What no file can hold."""
+def _malformed_numbers(c: Certificate, w: Array | None) -> str:
+    """Return what is wrong with lengths of vectors and with numbers that are not finite, which JSON cannot hold."""
     n, d = c.shape
     size = len(c.classes) * (d + Intercept(c.intercept).exists) if c.several else d
     sizes = ((c.w, size), (w, size), (c.sample_weight, n))
@@ -448,37 +469,38 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
     return "" if finite and (w is None or np.isfinite(w).all()) else "it has numbers that are not finite"
 
 
-def _margin(c: Certificate, problem: Problem) -> str:
-    """Why a separator or bracket is not accepted."""
+def _stored_margin_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why a separator or bracket is not accepted with the w and the weights that it holds."""
     w = None if c.w is None else np.fromiter(c.w, np.float64, len(c.w))
     p = np.zeros(problem.X.n)
     p[list(c.rows)] = c.weights
-    return _out_of_range(c, w) or _in_floats(c, problem, w, p)
+    return _malformed_numbers(c, w) or _margin_refusal(c, problem, w, p)
 
 
-def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
-    """The same with this w and the weights p over all rows."""
+def _margin_refusal(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
+    """Return why a separator or bracket is not accepted with this w and these weights p over all rows."""
     margin, b = Margin.of(problem, c), float(c.b or 0.0)
     if w is not None:
         w, b = _of_moderate_size(w, b)
     if c.kind == "separator":
-        reason = _separator(c, margin, w, b)
+        reason = _separator_refusal(c, margin, w, b)
         if reason or (c.lower is None and c.upper is None):
             return reason
-    return margin.infeasibility_reason() or _bracket(c, margin, w, b, p)
+    return margin.infeasibility_reason() or _bracket_refusal(c, margin, w, b, p)
 
 
 def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
-    """The same plane times a power of two, where its products might overflow or underflow; as it is if that would lose digits."""
+    """Return the plane divided by a power of two if its products might overflow or underflow, unless that loses digits."""
     top = max(float(np.max(np.abs(w), initial=0.0)), abs(b))
     exponent = math.frexp(top)[1]
-    if not 0 < top < math.inf or abs(exponent) <= FARTHEST:
+    if not 0 < top < math.inf or abs(exponent) <= FARTHEST_EXPONENT:
         return w, b
     v, a = np.ldexp(w, -exponent), math.ldexp(b, -exponent)
     return (v, a) if (np.ldexp(v, exponent) == w).all() and math.ldexp(a, exponent) == b else (w, b)
 
 
-def _separator(c: Certificate, margin: Margin, w: Array | None, b: float) -> str:
+def _separator_refusal(c: Certificate, margin: Margin, w: Array | None, b: float) -> str:
+    """Return why w, b does not have every row strictly on its side."""
     if w is None:
         return "it has no w"
     if b != 0 and not Intercept(c.intercept).exists:
@@ -487,7 +509,8 @@ def _separator(c: Certificate, margin: Margin, w: Array | None, b: float) -> str
     return "" if row is None else f"row {row} is not on the right side"
 
 
-def _bracket(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array) -> str:
+def _bracket_refusal(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array) -> str:
+    """Return why w, b and p do not prove lower ≤ γ* ≤ upper."""
     if c.lower is not None and c.lower > 0:
         if w is None:
             return "it has no w for its lower bound"
@@ -503,7 +526,8 @@ def _bracket(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array
     return ""
 
 
-def _witness(c: Certificate, problem: Problem) -> str:
+def _witness_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why the rows do not cancel exactly with the integer weights."""
     if not c.rows:
         return "it has no rows"
     signs = problem.signs_for(c.classes)
@@ -519,20 +543,23 @@ def _witness(c: Certificate, problem: Problem) -> str:
     return ""
 
 
-def _quasi_separation(c: Certificate, problem: Problem) -> str:
-    """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
+def _quasi_separation_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why it is not proved that A w ≥ 0, A w ≠ 0 and no v with A v ≥ 0 is positive on a row with A_i w = 0.
+
+    The weights prove A_i v = 0 for each such v on the rows of the certificate, and so on all rows that these span.
+    """
     on_plane, reason = _on_plane(c, problem)
-    return reason or _witness(c, problem) or _not_spanned(c, problem, on_plane, "the rows on the plane of w")
+    return reason or _witness_refusal(c, problem) or _span_refusal(c, problem, on_plane, "the rows on the plane of w")
 
 
 def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
-    """The rows with A_i w = 0, if A w ≥ 0 and neither all are such nor none; else why it is not so."""
+    """Return the rows with A_i w = 0, and why w is not a weak separator with some rows on its plane and some not."""
     nothing = np.arange(0)
     if c.w is None or len(c.w) != problem.X.d:
         return nothing, "it has no w, or one of the wrong length"
     if c.b and not Intercept(c.intercept).exists:
         return nothing, "it has b although there is no intercept"
-    # all times a power of two, which makes whole numbers of floats
+    # multiplied by a common power of two, floats become integers
     ratios = [x.as_integer_ratio() for x in (*c.w, 0 if c.b is None else c.b)]
     common = max(ratio[1] for ratio in ratios)
     *w, b = (top * (common // bottom) for top, bottom in ratios)
@@ -545,13 +572,16 @@ def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
     return on_plane, "" if len(on_plane) else "w leaves no row on its plane: the separation is complete"
 
 
-def _overlap(c: Certificate, problem: Problem) -> str:
-    """A_i w = 0 for every row i and each w with A w ≥ 0, since p says so of its support, which spans all rows."""
-    return _witness(c, problem) or _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
+def _overlap_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why it is not proved that A w ≥ 0 implies A w = 0.
+
+    The weights prove A_i w = 0 for each such w on the rows of the certificate, and so on all rows if these span them.
+    """
+    return _witness_refusal(c, problem) or _span_refusal(c, problem, np.arange(problem.X.n), "all rows")
 
 
-def _verified(c: Certificate, problem: Problem) -> str:
-    """Why float weights do not prove that exact ones exist near them; see `verified`."""
+def _verified_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why the float weights do not prove that exact ones exist near them; see `verified`."""
     spanned, reason = _to_be_spanned(c, problem)
     if reason or verified.deviation(c, problem, spanned) < math.inf:
         return reason
@@ -560,29 +590,23 @@ def _verified(c: Certificate, problem: Problem) -> str:
 
 
 def _to_be_spanned(c: Certificate, problem: Problem) -> tuple[Array | None, str]:
-    """Which rows its rows are said to span (None: all), and why that cannot be: its plane is not such."""
+    """Return the rows that a verified certificate claims to span (None: all rows), and why its plane rules that out."""
     if c.kind == "verified-quasi-separation":
         on_plane, reason = _on_plane(c, problem)
-        return on_plane, reason or ("" if np.isin(c.rows, on_plane).all() else "a row of it is not on the plane of w")
+        return on_plane, reason or ("" if np.isin(c.rows, on_plane).all() else "one of its rows is not on the plane of w")
     return (None if c.kind == "verified-overlap" else np.array(c.rows, dtype=np.intp)), ""
 
 
-def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:
+def _span_refusal(c: Certificate, problem: Problem, among: Array, what: str) -> str:
+    """Return why the rows of the certificate are not proved to span the rows in `among`, which are called `what`."""
     spanned = exact.spans(problem, c.rows, among, Intercept(c.intercept))
     if spanned is None:
-        return f"to find out whether its rows span {what} takes more memory than there is; check it on a larger machine"
+        return f"deciding whether its rows span {what} needs more memory than there is; check it on a larger machine"
     return "" if spanned else f"its rows do not span {what}"
 
 
-class Checking(NamedTuple):
-    """How certificates of one kind are checked: what they claim in words, and why one is not accepted (empty if it is)."""
-
-    claim: Callable[[Certificate], str]
-    refusal: Callable[[Certificate, Problem], str]
-
-
-def _inconsistent(c: Certificate) -> str:
-    """Why what an optimum states does not go together."""
+def _optimum_inconsistency(c: Certificate) -> str:
+    """Return which fields of an optimum contradict each other."""
     if c.weights_hash is not None and c.sample_weight is None:
         return "it is about sample weights that it does not hold: pass them as sample_weight"
     if c.several and (c.b is not None or c.rows):
@@ -592,29 +616,30 @@ def _inconsistent(c: Certificate) -> str:
     return ""
 
 
-def _optimum(c: Certificate, problem: Problem) -> str:
-    """Why an interval for the least value of a loss is not accepted."""
+def _optimum_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why an interval for the least value of a loss is not accepted."""
     if c.w is None or c.loss is None or c.C is None:
         return "it has no w, no loss or no C"
     w = np.fromiter(c.w, np.float64, len(c.w))
-    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].infeasibility_reason() or _not_in(c, problem)
+    reason = _optimum_inconsistency(c) or _malformed_numbers(c, w) or posed(c, problem)[0].infeasibility_reason()
+    return reason or _interval_refusal(c, problem)
 
 
-def _not_in(c: Certificate, problem: Problem) -> str:
-    """Why its plane and weights do not prove its interval."""
+def _interval_refusal(c: Certificate, problem: Problem) -> str:
+    """Return why the plane and the weights of an optimum do not prove its interval."""
     few = problem.storage.entries <= MOST_IN_FRACTIONS
-    # with so much room that weights which follow from exact scores prove it, too
+    # with the room of a claim, so that what is accepted here is also proved by weights that follow from exact scores
     *_, found = proved(c, problem, CLAIM if few else 1.0)
     lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
     if few and not claims(c, found) and lower <= found.upper and upper >= found.lower:
-        return _in_fractions(c, problem)
+        return _refusal_in_fractions(c, problem)
     if lower > found.lower:
         return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"
     return "" if upper >= found.upper else f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
 
 
-def _in_fractions(c: Certificate, problem: Problem) -> str:
-    """Why the standalone checker, which rounds nothing, does not accept an interval that enclosures leave open."""
+def _refusal_in_fractions(c: Certificate, problem: Problem) -> str:
+    """Return why the standalone checker, which uses exact scores, does not accept an interval that enclosures leave open."""
     X = problem.X
     rows = [dict(zip(*(part.tolist() for part in row), strict=True)) for _, *row in X.storage.each_row(np.arange(X.n))]
     which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
@@ -623,13 +648,17 @@ def _in_fractions(c: Certificate, problem: Problem) -> str:
     return "" if accepted else reason
 
 
-def _least(c: Certificate) -> str:
+# ---- the claims in words --------------------------------------------------------------------------------------------
+
+
+def _optimum_claim(c: Certificate) -> str:
+    """Return the claim of an optimum."""
     what, C = str(c.loss).replace("_", " "), "?" if c.C is None else format(c.C, ".6g")
-    return f"the least value of the {what} objective with C = {C}{_INTERCEPTS[c.intercept]}{_weighted_rows(c)} is {_interval(c)}"
+    return f"the least value of the {what} objective with C = {C}{_INTERCEPTS[c.intercept]}{_weight_words(c)} is {_interval(c)}"
 
 
 def _interval(c: Certificate) -> str:
-    """The ends in decimal digits, rounded so that what is said stays true."""
+    """Return the interval in words, with ends in decimal digits that are rounded outward."""
     ends = []
     for value, none, rounding in ((c.lower, 0.0, decimal.ROUND_FLOOR), (c.upper, math.inf, decimal.ROUND_CEILING)):
         rounded = decimal.Context(prec=SHOWN_DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
@@ -637,54 +666,65 @@ def _interval(c: Certificate) -> str:
     return f"between {ends[0]} and {ends[1]}"
 
 
-# What is said of planes whose b is not free.
+# How a claim names the intercept; a free one is the default.
 _INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a penalized intercept"}
 
 
-def _largest(c: Certificate) -> str:
-    """The margin in question: what differs from the hard margin in the 2-norm with a free intercept is named."""
+def _margin_words(c: Certificate) -> str:
+    """Return the name of the margin; what differs from the hard margin in the 2-norm with a free intercept is mentioned."""
     soft = "" if c.nu is None else f" (soft, nu = {c.nu:.6g})"
     norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
     noise = f" under perturbations of size {c.robust:.6g} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
-    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}{_weighted_rows(c)}"
+    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}{_weight_words(c)}"
 
 
-def _weighted_rows(c: Certificate) -> str:
-    """That rows have weights, and how many have none."""
+def _weight_words(c: Certificate) -> str:
+    """Return a phrase that says that rows have weights and how many weights are 0; empty without weights."""
     if c.sample_weight is None and c.class_weight is None and c.weights_hash is None:
         return ""
     zeros = sum(not weight for weight in c.sample_weight or ())
     return " of weighted rows" + (f" ({zeros} of them of weight 0)" if zeros else "")
 
 
-def _separable(c: Certificate) -> str:
-    bracket = "" if c.lower is None or c.upper is None else f", with a {_largest(c)} {_interval(c)}"
+def _separator_claim(c: Certificate) -> str:
+    """Return the claim of a separator, with its bracket if it states one."""
+    bracket = "" if c.lower is None or c.upper is None else f", with a {_margin_words(c)} {_interval(c)}"
     return f"the data is separable{bracket}" + ("" if bracket or c.intercept != "none" else _INTERCEPTS["none"])
 
 
-def _inseparable(c: Certificate) -> str:
+def _witness_claim(c: Certificate) -> str:
+    """Return the claim of a witness."""
     through = _INTERCEPTS["none"] if c.intercept == "none" else ""
     return f"the data is not separable{through}: {len(c.rows)} rows suffice to show it"
 
 
-def _weakly_separable(c: Certificate) -> str:
+def _quasi_separation_claim(c: Certificate) -> str:
+    """Return the claim of a quasi-separation."""
     plane = "plane through the origin" if c.intercept == "none" else "plane"
     return f"the data is quasi-completely separated: some {plane} separates it weakly, and none strictly"
 
 
-def _overlapping(c: Certificate) -> str:
+def _overlap_claim(c: Certificate) -> str:
+    """Return the claim of an overlap."""
     plane = "plane through the origin" if c.intercept == "none" else "plane"
     return f"the data overlaps: no {plane} separates it, not even weakly"
 
 
-CHECKS: dict[Kind, Checking] = {
-    "separator": Checking(_separable, _margin),
-    "bracket": Checking(lambda c: f"the {_largest(c)} is {_interval(c)}", _margin),
-    "witness": Checking(_inseparable, _witness),
-    "quasi-separation": Checking(_weakly_separable, _quasi_separation),
-    "overlap": Checking(_overlapping, _overlap),
-    "verified-witness": Checking(_inseparable, _verified),
-    "verified-quasi-separation": Checking(_weakly_separable, _verified),
-    "verified-overlap": Checking(_overlapping, _verified),
-    "optimum": Checking(_least, _optimum),
+class KindCheck(NamedTuple):
+    """How certificates of one kind are handled: their claim in words, and why one is not accepted (empty if it is)."""
+
+    claim: Callable[[Certificate], str]
+    refusal: Callable[[Certificate, Problem], str]
+
+
+CHECKS: dict[Kind, KindCheck] = {
+    "separator": KindCheck(_separator_claim, _stored_margin_refusal),
+    "bracket": KindCheck(lambda c: f"the {_margin_words(c)} is {_interval(c)}", _stored_margin_refusal),
+    "witness": KindCheck(_witness_claim, _witness_refusal),
+    "quasi-separation": KindCheck(_quasi_separation_claim, _quasi_separation_refusal),
+    "overlap": KindCheck(_overlap_claim, _overlap_refusal),
+    "verified-witness": KindCheck(_witness_claim, _verified_refusal),
+    "verified-quasi-separation": KindCheck(_quasi_separation_claim, _verified_refusal),
+    "verified-overlap": KindCheck(_overlap_claim, _verified_refusal),
+    "optimum": KindCheck(_optimum_claim, _optimum_refusal),
 }

@@ -1,1 +1,1 @@
-"""What is asked, what is proposed, and what has been proved so far. Finders propose; only the evidence asks the checker."""
+"""Questions about data, proposals of finders, and the evidence: what is proved so far. Only the evidence asks the checker."""

@@ -1,4 +1,4 @@
-"""`Evidence`: the only object that accumulates what is proved. Every proposal is offered to it; it asks the checker."""
+"""`Evidence` accumulates what is proved about a question. Every proposal is offered to it, and it asks the checker."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ from gordan.ledger.question import Asks, Cancelling, Cone, Proposal, Question
 from gordan.rows import over_rows
 from gordan.trace import Trace
 
-# Rows whose exact scores are asked for, at most, to put a plane midway between the classes; and first.
+# The largest number of rows of a class whose exact scores are computed to put a plane midway between the classes, and the number
+# of rows that are tried first.
 MOST_IN_DOUBT, FEW_IN_DOUBT = 256, 16
-# Entries of a plane of length 1 below this may have lost digits when it was divided by its length.
-SMALLEST = 2.0**-900
+# Smaller entries of a plane of length 1 may have lost digits when the plane was divided by its length.
+SMALLEST_ENTRY = 2.0**-900
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows. Exact
-    weights of rows that cancel are `within` so far of those that it has."""
+    """A certificate that the checker has accepted.
+
+    `head` is the certificate, still without this w and these weights p over all rows if they are given. For rows that are proved
+    to cancel, exact weights differ from those of the certificate by at most `within` (`verify.deviation`).
+    """
 
     head: Certificate
     w: Array | None = None
@@ -41,7 +45,7 @@ class Proof:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """All of it, in tuples: made on first access, since few ask for it, and w may be long."""
+        """The complete certificate; made on first access, since it is seldom needed and w may be long."""
         if self.w is None and self.p is None:
             return self.head
         support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
@@ -55,10 +59,10 @@ class Proof:
 
 @dataclass(eq=False)
 class Effort:
-    """What the evidence has cost: the best run so far, rounds, passes, and the seconds of earlier calls that a checkpoint
-    holds.
+    """What the evidence has cost.
 
-    `stopped`: Ctrl-C, or a callback that asked for it.
+    `trace` is that of the best run so far, and `earlier` are the seconds of earlier calls according to a checkpoint. `stopped`
+    tells whether Ctrl-C or a callback has stopped the search.
     """
 
     trace: Trace | None = None
@@ -68,7 +72,7 @@ class Effort:
     stopped: bool = False
 
     def add(self, proposal: Proposal) -> None:
-        """The cost of one more proposal."""
+        """Add the cost of one more proposal."""
         if proposal.trace is not None and (self.trace is None or proposal.trace.gap[-1] <= self.trace.gap[-1]):
             self.trace = proposal.trace
         self.rounds += proposal.rounds
@@ -77,8 +81,10 @@ class Effort:
 
 @dataclass(eq=False)
 class Hints:
-    """What finders know of each other's proposals, and nobody has proved: `suspects`, rows that may cancel, and `broken`, the
-    least share of the rows that a plane had on the wrong side."""
+    """Unproved information that finders pass on to each other.
+
+    `suspects` are rows that may cancel, and `broken` is the smallest share of rows that any plane had on the wrong side.
+    """
 
     suspects: Array | None = None
     broken: float = 1.0
@@ -88,8 +94,8 @@ class Hints:
 class Evidence:
     """What has been proved about one question, and what that has cost.
 
-    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself. `strict`: the plane is known
-    to have every row strictly on its side. `cone_proof` proves the kind of the `cone`.
+    `lower` is proved by the plane w, b and `upper` by the weights p over all rows; `witness` is a proof by itself. `strict` tells
+    whether the plane is proved to have every row strictly on its side. `cone_proof` proves the kind of the `cone`.
     """
 
     question: Question
@@ -107,53 +113,56 @@ class Evidence:
 
     @property
     def sign_decided(self) -> bool:
-        """Whether it is proved that there is a plane of positive margin, or that there is none."""
+        """Whether it is proved that a plane of positive margin exists, or that none does."""
         return self.strict or self.lower > 0 or self.witness is not None
 
     @property
     def bracket_width(self) -> float:
-        """(upper - lower)/upper, 0 if upper is 0."""
+        """The relative width (upper - lower)/upper of the interval; 0 if upper is 0."""
         return 0.0 if self.witness is not None else relative_width(self.lower, self.upper)
 
     @property
     def answered(self) -> bool:
-        """Whether the question is answered: its sign is decided, and the interval is narrow enough if that was asked."""
+        """Whether the question is answered: the cone is proved, the sign is decided, or the interval is narrow enough."""
         if self.question.asks is Asks.CONE:
             return self.cone_proof is not None
         if self.question.asks is Asks.SIGN or self.witness is not None:
             return self.sign_decided
-        # an upper end of 0 is a proof by itself under perturbations, where it need not be exact
+        # an upper end of 0 answers the question only under perturbations; otherwise a witness is needed to prove it exactly
         return (self.upper > 0 or self.question.margin.robust > 0) and self.bracket_width <= self.question.tol
 
     # ---- proposals --------------------------------------------------------------------------------------------------
 
     def offer(self, proposal: Proposal) -> bool:
-        """Have the proposal checked, and keep of it what is better than what there is; whether it decides the sign by itself.
+        """Have the proposal checked and keep what improves the evidence; return whether the proposal itself decides the sign.
 
-        The plane comes first: its pass over X brings the norms that the bound of p needs.
+        The plane is checked before p, since its pass over X also finds the norms that the bound from p needs.
         """
         self.effort.add(proposal)
         if proposal.suspects is not None:
             self.hints.suspects = proposal.suspects
-        if proposal.witness is not None and self._proves_witness(proposal.witness):
+        if proposal.witness is not None and self._check_witness(proposal.witness):
             return True
-        if proposal.cancelling is not None and self._proves_cancelling(proposal.cancelling):
+        if proposal.cancelling is not None and self._check_cancelling(proposal.cancelling):
             return True
         if proposal.cone is not None:
-            self._proves_cone(proposal.cone)
-        decided = proposal.w is not None and self._proves_plane(self._planes(proposal.w, proposal.b))
+            self._check_cone(proposal.cone)
+        decided = proposal.w is not None and self._check_planes(self._planes(proposal.w, proposal.b))
         if proposal.p is not None:
-            self._bound_by(proposal.p)
+            self._improve_upper(proposal.p)
         return decided
 
-    def _rows(self, rows: Array) -> tuple[int, ...]:
-        """The numbers in X of these rows that count."""
+    def _rows_of_X(self, rows: Array) -> tuple[int, ...]:
+        """Return the row numbers in X of rows that are numbered among those that count."""
         kept = self.question.kept
         return tuple((rows if isinstance(kept, slice) else kept[rows]).tolist())
 
-    def _proves_cancelling(self, found: Cancelling) -> bool:
-        """Whether the rows are proved to cancel; where the cone is asked about, whether they also span all rows."""
-        rows, weights = self._rows(found.rows), tuple(found.weights.tolist())
+    def _check_cancelling(self, found: Cancelling) -> bool:
+        """Keep the rows as a witness if they are proved to cancel, and return whether they are.
+
+        If the question is about the cone, it is first tried to prove that they span all rows as well, which proves overlap.
+        """
+        rows, weights = self._rows_of_X(found.rows), tuple(found.weights.tolist())
         kinds: tuple[Kind, ...] = ("verified-overlap", "verified-witness")
         for kind in kinds if self.question.asks is Asks.CONE else kinds[1:]:
             claim = replace(self._head(kind), rows=rows, weights=weights, dependent=found.dependent)
@@ -164,28 +173,33 @@ class Evidence:
                 return True
         return False
 
-    def _proves_witness(self, witness: dict[int, int]) -> bool:
+    def _check_witness(self, witness: dict[int, int]) -> bool:
+        """Keep the witness if the checker accepts it, and return whether there is one now.
+
+        If the question is about the cone and the rows are many enough to span all rows, overlap is checked as well.
+        """
         rows = np.array(sorted(witness))
         weights = tuple(witness[i] for i in rows.tolist())
-        found = replace(self._head("witness"), rows=self._rows(rows), weights=weights)
+        found = replace(self._head("witness"), rows=self._rows_of_X(rows), weights=weights)
         if not check(found, self.question.problem):
             return self.witness is not None
         self.witness = Proof(found)
         if self.question.asks is Asks.CONE and 2 * len(rows) > self.question.problem.X.d:
-            overlap = replace(found, kind="overlap")  # if they also span all rows, which few do not
+            overlap = replace(found, kind="overlap")
             self.cone_proof = overlap if check(overlap, self.question.problem) else self.cone_proof
         return True
 
-    def _proves_cone(self, cone: Cone) -> None:
+    def _check_cone(self, cone: Cone) -> None:
+        """Keep the cone with a certificate of its kind if the checker accepts one."""
         w, b = cone.plane
         proof = self.proof("separator") if self.strict and cone.kind == "complete" else None
         if proof is not None:
             self.cone, self.cone_proof = cone, proof.certificate
             return
         if cone.kind == "complete":
-            floats = _nearest([*w, b])
+            floats = _rounded_plane([*w, b])
             found = replace(self._head("separator"), w=tuple(floats[:-1]), b=floats[-1])
-        elif cone.p is None:  # weights exist near those of the witness in hand, which say so of all rows on the plane
+        elif cone.p is None:  # the weights of the witness that is already proved are to hold for the rows on the plane
             exactly = [float(x) for x in (*w, b)] if max(map(abs, (*w, b))) < 2**1000 else []
             if self.witness is None or exactly != [*w, b]:
                 return
@@ -198,15 +212,18 @@ class Evidence:
             self.cone, self.cone_proof = cone, found
 
     def restore(self, w: Array, b: float) -> None:
-        """Have a plane that was accepted in an earlier call checked as it is, to the last bit."""
-        self._proves_plane([(w, b)])
+        """Check a plane that was accepted in an earlier call, without scaling or moving it."""
+        self._check_planes([(w, b)])
 
-    def _proves_plane(self, planes: Iterable[tuple[Array, float]]) -> bool:
-        """Whether one of the planes has a positive margin. One that has none is kept only where there is no other."""
+    def _check_planes(self, planes: Iterable[tuple[Array, float]]) -> bool:
+        """Keep the first plane with a positive margin if it improves the evidence, and return whether there is one.
+
+        A plane without a positive margin is kept only if there is no other.
+        """
         margin, sign_alone = self.question.margin, self.question.sign_alone
         for v, c in planes:
             lower = 0.0 if sign_alone else margin.lower(v, c, slack=CLAIM)
-            strict = lower == 0 and self._strict(v, c)
+            strict = lower == 0 and self._separates_strictly(v, c)
             if strict and sign_alone:
                 lower = margin.lower(v, c, slack=CLAIM)
             if lower > self.lower or (strict and not self.sign_decided) or (self.w is None and not sign_alone):
@@ -215,8 +232,12 @@ class Evidence:
                 return True
         return False
 
-    def _strict(self, w: Array, b: float) -> bool:
-        """Whether w, b has every row strictly on its side, decided exactly. Not asked where rows may be on the other side."""
+    def _separates_strictly(self, w: Array, b: float) -> bool:
+        """Return whether w, b has every row strictly on its side, decided exactly.
+
+        Always False with nu, sample weights or perturbations, where this is not the question. If the plane does not separate, the
+        share of rows that are proved to be on the wrong side becomes a hint.
+        """
         margin = self.question.margin
         if margin.nu is not None or margin.weights is not None or margin.robust > 0:
             return False
@@ -227,20 +248,24 @@ class Evidence:
         self.hints.broken = min(self.hints.broken, sum(wrong) / margin.X.n)
         return False
 
-    def _apart(self, w: Array, before: Array) -> bool:
-        """Whether some b, or none where there is no intercept, may have every row strictly on its side; if not, no w does that is
-        the same up to rounding: the enclosures are twice as wide as they need be. True where entries of `before` may be lost."""
+    def _may_separate(self, w: Array, before: Array) -> bool:
+        """Return whether w, or a vector that equals w up to rounding, may have every row strictly on its side for some b.
+
+        False is certain, since the enclosures are twice as wide as necessary. w is `before` divided by its length; the answer is
+        True if entries of it may have been lost to underflow. Without an intercept b is 0.
+        """
         margin = self.question.margin
-        underflow = np.min(np.abs(w), where=w != 0, initial=1.0) < SMALLEST or np.count_nonzero(w) < np.count_nonzero(before)
+        smallest = np.min(np.abs(w), where=w != 0, initial=1.0)
+        underflow = smallest < SMALLEST_ENTRY or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
         ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._sides, slack=2.0)
         return sum(hi for _, hi in ends) > 0
 
     def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
-        """Of length 1, so that scores are distances; but for a thin cone, where the division rounds it away, as it is.
+        """Yield the planes to check for a proposed w, b: of length 1, so that scores are distances, then as proposed.
 
-        A free b puts the plane midway between the classes, or else where it was proposed.
+        The latter helps if the cone of separators is so thin that rounding in the division leaves it.
         """
         margin = self.question.margin
         if not np.isfinite(w).all() or not math.isfinite(b or 0.0):
@@ -252,12 +277,15 @@ class Evidence:
                 for c in self._intercepts(v, None if b is None else b / scale):
                     if math.isfinite(c):
                         yield v, c
-                if not self._apart(v, w):
+                if not self._may_separate(v, w):
                     return
 
     def _intercepts(self, w: Array, b: float | None) -> Iterator[float]:
-        """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is
-        the other way round. The exact middle comes last: it is seldom needed."""
+        """Yield the values of b to check for w.
+
+        If b is free, this is first the one midway between the classes, then the proposed one; if b counts in the norm, it is the
+        other way round. The exact middle comes last, since it is seldom needed.
+        """
         intercept = self.question.margin.intercept
         if not intercept.grouped and not (intercept.exists and b is None):
             yield b or 0.0
@@ -268,17 +296,19 @@ class Evidence:
         if b is not None and intercept.grouped:
             yield b
         if intercept.exists and self.question.sign_alone:
-            yield self._middle(w)
+            yield self._exact_middle(w)
 
     @cached_property
     def _sides(self) -> Groups:
-        """The rows by the side on which they are to be, where an intercept has two."""
+        """The rows by class, or in one group if there is no intercept."""
         margin = self.question.margin
         return Groups(2, (margin.signs < 0).astype(np.int8)) if margin.intercept.exists else Groups(1)
 
     def _midway(self, w: Array) -> tuple[float, bool]:
-        """The b midway between the nearest points of the classes, or between the levels up to which p fills them; and whether
-        these lie apart."""
+        """Return the b midway between the classes in floats, and whether w separates them.
+
+        The ends are the nearest points of the classes, or with nu the levels up to which p fills each class.
+        """
         question, signs = self.question, self.question.counted.signs
         scores = Products.of(question.margin.X, w).sums[question.kept]
         if question.margin.nu is None or not question.margin.intercept.grouped:
@@ -295,8 +325,8 @@ class Evidence:
             low, high = (level(scores[own], caps[own], mass) for own in question.p_set.members)
         return -(low / 2 - high / 2), low > -high
 
-    def _middle(self, w: Array) -> float:
-        """The b midway between the classes as exactly as floats hold it; NaN where no b separates, or many rows are in doubt."""
+    def _exact_middle(self, w: Array) -> float:
+        """Return the b midway between the classes, computed exactly and rounded; NaN if no b separates or too many rows tie."""
         margin = self.question.margin
         products = Products.of(margin.X, w)
         highs = [hi for _, hi in products.ends(0.0, margin.signs, self._sides)]
@@ -304,7 +334,7 @@ class Evidence:
         if sum(highs) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
             return math.nan
         ends: list[Fraction] = []
-        for first in (FEW_IN_DOUBT, MOST_IN_DOUBT):  # few are enough to see that no b separates, if that is so
+        for first in (FEW_IN_DOUBT, MOST_IN_DOUBT):  # if no b separates, few rows are usually enough to see it
             found = [exact.scores(margin.X, rows[:first], w, 0.0, margin.signs) for rows in close]
             ends = [min(scores) * Fraction(2) ** e for scores, e in found]
             if sum(ends) <= 0:
@@ -314,38 +344,38 @@ class Evidence:
         except OverflowError:
             return math.nan
 
-    def _bound_by(self, p: Array) -> None:
-        """The upper bound that p, over the rows that count, proves."""
+    def _improve_upper(self, p: Array) -> None:
+        """Keep p, which is over the rows that count, if it proves a smaller upper bound."""
         question, margin = self.question, self.question.margin
         if not (np.min(p) > -math.inf and np.max(p) < math.inf):
             return
         if margin.nu is not None:
             p = under_caps(p, margin.c[question.kept], margin.nu, question.p_set)
         whole = question.over_all_rows(p)
-        whole = whole if margin.nu is not None else margin.weighty(whole)
+        whole = whole if margin.nu is not None else margin.without_negligible(whole)
         zero = question.asks is Asks.WIDTH and question.radius == 0
         upper = 0.0 if zero else margin.upper(whole, slack=CLAIM)
         if upper < self.upper:
             self.p, self.upper = whole, upper
 
     def sharpen(self) -> None:
-        """Replace the ends of the interval by what the plane and the weights prove in exact arithmetic, where data is little."""
+        """Replace the ends of the interval by what the plane and the weights prove in exact arithmetic, if X is small."""
         bracket = self.question.margin.sharpened(self.w, self.b or 0.0, self.p, self.lower, self.upper)
         self.lower, self.upper = bracket
 
     # ---- proofs -----------------------------------------------------------------------------------------------------
 
     def proof(self, kind: Kind) -> Proof | None:
-        """The plane and the weights as a separator or a bracket, if the checker accepts that."""
+        """Return the plane and the weights as a separator or a bracket, or None if the checker does not accept it."""
         claim = self.claim(kind)
         return Proof(claim, self.w, self.p) if accepts(claim, self.question.problem, self.w, self.p) else None
 
     def claim(self, kind: Kind) -> Certificate:
-        """What the plane and the weights are to prove, without them."""
+        """Return the certificate that the plane and the weights are to prove, without them in it."""
         return self._head(kind, self.b, self.lower, self.upper)
 
     def _head(self, kind: Kind, b: float | None = None, lower: float | None = None, upper: float | None = None) -> Certificate:
-        """A certificate without proof."""
+        """Return a certificate of this kind about the question's data and margin that still lacks its proof."""
         problem, margin = self.question.problem, self.question.margin
         about: dict[str, Any] = {}
         if kind in MARGINS:
@@ -355,17 +385,17 @@ class Evidence:
         return Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d), **about)
 
 
-def _nearest(w: Sequence[int]) -> list[float]:
-    """w divided by a power of two and rounded; as it is where floats hold it."""
+def _rounded_plane(w: Sequence[int]) -> list[float]:
+    """Return integers as floats, divided by a power of two if they would overflow."""
     bits = max(abs(x).bit_length() for x in w)
     return [float(x) for x in w] if bits <= 1000 else [x / 2**bits for x in w]
 
 
 def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
-    """p as a certificate wants it, p_i ≤ c_i with a mass of at least νΣc (its share in each group), from the p of the game."""
-    total = nu * float(np.sum(c))  # sums in pairs are off by some 40 units in the last place: the mass has room for that
+    """Return a p of the game as a certificate needs it: p_i ≤ c_i, and a mass of at least νΣc (its share in each group)."""
+    total = nu * float(np.sum(c))  # pairwise sums are off by some 40 units in the last place, for which `needed` leaves room
     used = found > 0
-    with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
+    with np.errstate(over="ignore"):  # scaled up as far as the caps allow: the mass beyond νΣc makes up for rounding
         most = float(np.min(c[used] / found[used]))
     p = np.minimum(found * max(total, most), c)
     for members in p_set.members:

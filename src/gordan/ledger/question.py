@@ -1,4 +1,4 @@
-"""What is asked about rows, with how much effort; and what a finder proposes."""
+"""The questions that can be asked about rows, the effort that an answer may cost, and the proposals of finders."""
 
 from __future__ import annotations
 
@@ -27,17 +27,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
-# overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
-PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
-# Seconds for a row of a device in a proof on the host, of a hard margin or a loss and of a soft margin, whose every row may have
-# a weight: as a share of the passes of a proof.
+# About how many passes it takes to end a round and to prove what was found.
+PROOF_PASSES = 16.0
+# A call may overrun its time limit by this share of it and this many seconds, which the proof may use.
+OVERRUN_SHARE, OVERRUN_SECONDS = 0.1, 0.2
+# The largest share of the time limit that is reserved for the proof.
+MOST_RESERVED = 0.5
+# For rows on a device, the seconds per row and pass of a proof that vectors over rows take on the host: for a hard margin or a
+# loss, and for a soft margin, in which every row may have a weight.
 ON_HOST, SOFT_ON_HOST = 4e-9, 2e-8
 
 
 class Asks(Enum):
-    """What a question is about: is there a separator, how large is the margin, which rows can a weak separator have strictly on
-    their side, and how small can a loss be?"""
+    """What a question is about.
+
+    SIGN: does a separator exist? WIDTH: how large is the largest margin? CONE: which rows can a weak separator have strictly on
+    their side? LOSS: how small can a loss be?
+    """
 
     SIGN = "sign"
     WIDTH = "width"
@@ -47,21 +53,24 @@ class Asks(Enum):
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Rows of norm 1 at most, the R that they were divided by, and the squares of their norms, made when they are asked for."""
+    """Rows A with norms of at most 1, and the largest norm R that they were divided by."""
 
     A: Rows
     R: float
-    make: Callable[[], Array]
+    unscaled_squares: Callable[[], Array]
 
     @cached_property
     def squares(self) -> Array:
-        """‖A_i‖²."""
-        return self.make() / self.R**2
+        """The squared norms ‖A_i‖²."""
+        return self.unscaled_squares() / self.R**2
 
 
 def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
-    """The pace, with a pass over rows in memory or on a device; over others it takes about the seconds that it took to read them.
-    Of a device a proof is mostly vectors over rows on the host."""
+    """Return the pace of a pass over these rows.
+
+    It is measured for rows in memory or on a device. For others it is estimated by the seconds that it took to read them. With
+    rows on a device, a proof spends most of its time on vectors over rows on the host, so this time is added.
+    """
     if rows.in_memory or rows.storage.on_device:
         begin = time.perf_counter()
         rows.scaled(1.0).residing().scores(np.zeros(rows.d))
@@ -71,8 +80,11 @@ def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`; `pace` is what work costs,
-    as measured in this call, where there is a deadline."""
+    """How much effort an answer may cost.
+
+    `started` and `deadline` are times of `time.perf_counter`; `pace` returns what work costs, as measured in this call, if there
+    is a deadline.
+    """
 
     started: float
     deadline: float = math.inf
@@ -82,25 +94,26 @@ class Budget:
     pace: Callable[[], Pace] = unknown
 
     def paced(self, rows: Rows, vectors: int = 1, on_host: float = ON_HOST) -> Budget:
-        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by. The
-        proof is about so many vectors at once, and takes that long for a row on the host.
+        """Return the budget with the pace of passes over these rows, and with time reserved for the proof.
 
-        The pace is measured when it is asked for: at once only where the proof may need some of the limit.
+        Reserved is what the proof needs beyond the overrun that is allowed. The proof is about this number of `vectors` at once
+        and takes `on_host` seconds per row on the host. The pace is measured here only if the proof may need some of the limit,
+        and otherwise when it is first needed.
         """
         limit = self.deadline - self.started
         if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
         measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
-        overrun = OVERRUN[0] * limit + OVERRUN[1]
-        if PROOF * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
+        overrun = OVERRUN_SHARE * limit + OVERRUN_SECONDS
+        if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
             return replace(self, pace=measure)
         pace = measure()
-        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries * vectors - overrun))
+        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF_PASSES * pace.entry * rows.entries * vectors - overrun))
         return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
 
     @cached_property
     def time(self) -> Deadline:
-        """The deadline, for those that ask whether it leaves time for something."""
+        """The deadline as an object that says whether it leaves time for some work."""
         return Deadline(self.deadline, self.pace)
 
     @property
@@ -110,15 +123,16 @@ class Budget:
 
     @property
     def short(self) -> bool:
-        """Whether the time is up, or was too short for something that was asked for."""
+        """Whether the time is up, or was too short for some work that a finder asked about."""
         return self.spent or self.time.refused
 
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """How a game is played where one is: by which `Method` (`auto`: it was not asked for by name), from which p, if any.
+    """How a game is played, by the finders that play one.
 
-    `watch` is called with the `Moment` of a round, `checkpoint` is the file of the run.
+    `method` is the `Method`, and `auto` tells whether it was chosen automatically. `start` is the p to start from, if any.
+    `watch` is called with the `Moment` of each round, and `checkpoint` is the file of the run.
     """
 
     method: Any = None
@@ -132,8 +146,8 @@ class Play:
 class Question:
     """A question about the rows of one problem.
 
-    `margin` says which margin is meant: intercept, norm, nu and weights. `tol` is the relative width of the interval to stop at.
-    `origin` is the question that this one is asked for, where its rows have been scaled or moved.
+    `margin` defines the margin: intercept, norm, nu, weights and perturbations. `tol` is the relative width at which an interval
+    is narrow enough. `origin` is the question that this one was derived from by scaling or moving its rows, if any.
     """
 
     problem: Problem
@@ -149,61 +163,65 @@ class Question:
 
     @property
     def on_host(self) -> float:
-        """Seconds for a row of a device in a proof."""
+        """The seconds that a proof takes on the host for each row on a device."""
         return ON_HOST if self.margin.nu is None else SOFT_ON_HOST
 
     @property
     def sign_alone(self) -> bool:
-        """Whether nothing but a plane with every row strictly on its side will do."""
+        """Whether only a plane with every row strictly on its side answers the question, whatever its margin."""
         return self.asks is not Asks.WIDTH
 
     def shared(self, make: Callable[[Question], T]) -> T:
-        """make(self), made once: what several finders need."""
+        """Return make(self), computed once for all finders that need it."""
         if make not in self._shared:
             self._shared[make] = make(self)
         found: T = self._shared[make]
         return found
 
     def known(self, make: Callable[[Question], T]) -> T | None:
-        """The same if it has been made, else None."""
+        """Return what `shared` has already computed, or None."""
         found: T | None = self._shared.get(make)
         return found
 
     @cached_property
     def kept(self) -> Array | slice:
-        """The rows that count: those of weight 0 do not."""
+        """The rows that count, which are those of positive weight."""
         weights = self.margin.weights
         return slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
 
     @cached_property
     def counted(self) -> Problem:
-        """The problem without the rows that do not count: what finders see."""
+        """The problem with only the rows that count, which is what finders see."""
         if isinstance(self.kept, slice):
             return self.problem
-        self.problem.require_finite()  # by the row as it was given
+        self.problem.require_finite()  # before rows are renumbered, so that an error names the row as given
         return self.problem.part(self.kept)
 
     @cached_property
     def rows(self) -> Rows:
-        """The signed rows as the game for the margin has them, with a column of ones only where b counts in the norm (`unit_rows`
-        are those for the sign). Their passes are part of the answer's."""
+        """The signed rows of the game for the margin, with a column of ones only if b counts in the norm.
+
+        Their passes are counted in the answer. The rows for the sign are `unit_rows`.
+        """
         problem, margin = self.counted, self.margin
         return Rows(problem.storage, problem.signs, constant=margin.intercept.column, threads=self.budget.threads)
 
     @cached_property
     def radius(self) -> float:
-        """The largest norm of a row. One pass; refused where products with such rows leave no room in float64."""
+        """The largest norm of a row; an InputError if products with such rows would leave the range of float64. One pass."""
         return self.rows.playable_radius(self.margin.norm)
 
     @cached_property
     def unit_rows(self) -> UnitRows:
-        """The signed rows as a separator sees them, with a column of ones where there is an intercept, divided by their largest
-        norm; an InputError where floats leave no room for that, which ends a finder of the sign."""
+        """The signed rows for the sign, with a column of ones if there is an intercept, divided by their largest norm.
+
+        Raises an InputError if that norm leaves no room for float64 products, which ends a finder of the sign.
+        """
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
         if A.in_memory:
             with np.errstate(over="ignore"):
-                squares = np.asarray(problem.X.norms**2 + exists)  # proofs need these norms as well
+                squares = np.asarray(problem.X.norms**2 + exists)  # proofs need the same norms
         R = math.sqrt(float(np.max(squares))) if A.in_memory else A.radius()
         if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
             raise InputError(f"the largest row has norm {R:.3g}, which leaves no room for float64 products")
@@ -211,19 +229,19 @@ class Question:
 
     @cached_property
     def p_set(self) -> Simplex:
-        """Where p lives, over the rows that count."""
+        """The set of allowed p over the rows that count."""
         margin, signs = self.margin, self.counted.signs
         caps = None
         if margin.nu is not None:
             c = np.ones(len(signs)) if margin.weights is None else margin.weights[self.kept]
-            # a list is gone through in a quarter of the time
+            # math.fsum takes a quarter of the time with a list
             total = margin.nu * (float(len(signs)) if margin.weights is None else math.fsum(c.tolist()))
             with np.errstate(over="ignore"):
-                caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(len(c))  # 1 is enough for any
+                caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(len(c))  # a cap of 1 is no restriction
         return Simplex(len(signs), caps=caps, halves=margin.intercept.halves(signs))
 
     def over_all_rows(self, p: Array) -> Array:
-        """A vector over the rows that count, with 0 for the others."""
+        """Return a vector over all rows from one over the rows that count, with 0 for the others."""
         if isinstance(self.kept, slice):
             return p
         whole = np.zeros(self.problem.X.n)
@@ -232,7 +250,7 @@ class Question:
 
 
 class Cancelling(NamedTuple):
-    """Rows that may cancel with positive weights near these, and what the certificate says of columns that depend on others."""
+    """Rows that may cancel with positive weights near these, and the relations between columns that their proof needs."""
 
     rows: Array
     weights: Array
@@ -240,12 +258,11 @@ class Cancelling(NamedTuple):
 
 
 class Cone(Protocol):
-    """What may be the cone of weak separators, {w : A w ≥ 0}: of which kind, with which w inside, and why no other rows are
-    strict."""
+    """A candidate for the cone of weak separators {w : A w ≥ 0}: its kind, a w in it, and why no other rows can be strict."""
 
     @property
     def p(self) -> dict[int, int] | None:
-        """Integer weights by row, whose rows cancel and span the rows that are not strict; None where a witness says so."""
+        """Integer weights by row, whose rows cancel and span the rows that are not strict; None if a witness proves this."""
 
     @property
     def signs(self) -> Array:
@@ -253,22 +270,21 @@ class Cone(Protocol):
 
     @property
     def kind(self) -> str:
-        """ "complete", "quasi-complete" or "overlap"."""
+        """The kind of separation: "complete", "quasi-complete" or "overlap"."""
 
     @property
     def plane(self) -> tuple[list[int], int]:
-        """Integers w, b in the relative interior."""
+        """A plane with integers w, b in the relative interior of the cone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel; a cone.
+    """Something that a finder has found and that may be proved: a plane, weights that bound the margin, a witness or a cone.
 
-    Vectors over rows are over the rows that count. b may be left out (None): it is then put midway between the classes.
-    `cancelling` are rows whose float weights may prove that exact ones exist.
-    `smoothing` is what a hinge was smoothed by where its weights follow from the plane in that way.
-    `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
-    to find, where that is counted.
+    Vectors over rows are over the rows that count. If b is None, the plane is put midway between the classes. `witness` has
+    exact integer weights by row, and `cancelling` rows whose float weights may prove that exact ones exist. `smoothing` is the
+    smoothing parameter of a hinge whose weights follow from the plane. `suspects` are rows whose convex hull may contain 0, for
+    finders that decide this exactly. `trace`, `rounds` and `passes` say what it cost to find, if that is counted.
     """
 
     w: Array | None = None

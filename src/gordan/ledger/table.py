@@ -1,4 +1,4 @@
-"""`TableEvidence`: what is proved about the sign and width of the margins of many label vectors for one X, in arrays."""
+"""`TableEvidence` accumulates in arrays what is proved about the margins of many label vectors for one X."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
 
-# Room that is left for the checker, which scales each label vector's rows by its weights and not all of them alike.
+# More room than a claim usually leaves for the checker, since that scales rows by the weights of each label vector, whereas here
+# all label vectors share one scaling.
 SLACK = 4 * CLAIM
 
 
 class Support(NamedTuple):
-    """Rows with weights: those behind the upper end; or rows that cancel, with exact weights `within` so far of these, and the
-    `dependent` columns that their proof names."""
+    """Rows with weights that prove the upper bound of a margin, or that cancel.
+
+    If they cancel, exact weights differ from these by at most `within` (`verify.deviation`), and `dependent` has the relations
+    between columns that the proof needs.
+    """
 
     rows: Array = np.empty(0, np.int64)
     weights: Array = np.empty(0)
@@ -38,11 +42,11 @@ class Support(NamedTuple):
 
 @dataclass(eq=False)
 class TableEvidence:
-    """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
+    """What is proved for each column of `signs` (n × k, where 0 leaves out a row), for dense rows `X` with their exact values.
 
-    Where `separable`: `planes`, with `lower` and `upper`. Where `upper` is 0: rows of the `support` that cancel. `rounds` are the
-    steps of whoever found that. `dependent` are the columns of [X, 1] that are combinations of others on all rows, as
-    `Certificate` has them.
+    If a label vector is `separable`, its plane proves `lower` and its support `upper`. If `upper` is 0, the rows of its `support`
+    cancel. `rounds` are the steps that it took to find this. `dependent` has a relation for each column of [X, 1] that is a
+    combination of others on all rows, as in `Certificate`.
     """
 
     problem: Problem
@@ -59,7 +63,7 @@ class TableEvidence:
     support: list[Support] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing is known at first."""
+        """Begin without any knowledge about the label vectors."""
         d, k = self.X.shape[1], self.signs.shape[1]
         self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
         self.lower, self.upper, self.separable = np.zeros(k), np.full(k, math.inf), np.zeros(k, dtype=bool)
@@ -67,29 +71,29 @@ class TableEvidence:
 
     @property
     def decided(self) -> Array:
-        """Which label vectors have a plane, or rows that cancel."""
+        """A mask of the label vectors that have a plane, or rows that cancel."""
         return np.asarray(self.separable | (self.upper == 0))
 
     @cached_property
     def rows(self) -> Array:
-        """The rows (x, 1), or x, without the columns that depend on others."""
+        """The rows (x, 1), or x without an intercept, restricted to the `independent` columns."""
         A = np.column_stack((self.X, np.ones(len(self.X)))) if self.intercept.exists else self.X
         return np.ascontiguousarray(A[:, self.independent])
 
     @cached_property
     def independent(self) -> list[int]:
-        """The columns of (x, 1) that no relation is about."""
+        """The columns of (x, 1) that no relation expresses by others."""
         out = {relation[0][0] for relation in self.dependent}
         return [j for j in range(self.intercept.columns(self.X.shape[1])) if j not in out]
 
     def offer_relations(self, dependent: Sequence[Relation]) -> None:
-        """Keep what is said of dependent columns, if it holds exactly."""
+        """Keep relations between columns if they hold exactly on all rows."""
         with ieee_floats():
             if verified.relations_hold(self.problem, dependent, self.intercept):
                 self.dependent = tuple(dependent)
 
     def offer_cancelling(self, at: Array, p: Array) -> None:
-        """Have weights p (m × n, of total 1) of the label vectors `at` checked: do their rows cancel?"""
+        """Check whether rows cancel with weights near p (m × n, each of total 1) for the label vectors `at`, and keep those."""
         try:
             with ieee_floats():
                 within = verified.each_cancelling(self.rows, self.signs.T[at], p, SLACK)
@@ -101,13 +105,13 @@ class TableEvidence:
                 self.support[j], self.upper[j] = Support(rows, weights[rows], off, self.dependent), 0.0
 
     def offer_one(self, j: int, found: Cancelling) -> None:
-        """Have rows that may cancel checked for one label vector, as `Evidence` does."""
+        """Check rows that may cancel for one label vector, as `Evidence` does, and keep them if they do."""
         within = deviation(self._witness(found.rows, found.weights, found.dependent), self.column(j))
         if within < math.inf:
             self.support[j], self.upper[j] = Support(found.rows, found.weights, within, found.dependent), 0.0
 
     def offer_planes(self, at: Array, W: Array, b: Array, P: Array) -> None:
-        """Have planes W (d × m), b of the label vectors `at` checked, and weights P (n × m) for the other end of the interval."""
+        """Check planes W (d × m), b of the label vectors `at`, with weights P (n × m) for upper bounds, and keep separators."""
         margins = Margins(self.X, self.problem.X.norms, self.signs[:, at], self.intercept)
         try:
             strict, lower = margins.lower(W, b, CLAIM)
@@ -122,11 +126,11 @@ class TableEvidence:
                 self.lower[j], self.upper[j], self.separable[j] = lower[place], upper[place], True
 
     def column(self, j: int) -> Problem:
-        """The problem of one label vector."""
+        """Return the problem of one label vector."""
         return Problem(self.problem.X, np.ascontiguousarray(self.signs[:, j]), self.problem.classes)
 
     def proof(self, j: int, kind: Kind) -> Proof:
-        """What was proved of a label vector that is decided, as a separator or bracket; or as a witness."""
+        """Return the proof for a decided label vector: of this kind (separator or bracket), or a witness if not separable."""
         (rows, weights, within, dependent), X = self.support[j], self.problem.X
         if not self.separable[j]:
             return Proof(self._witness(rows, weights, dependent), within=float(within))
@@ -137,6 +141,7 @@ class TableEvidence:
         return Proof(head, self.planes[:, j].copy(), p)
 
     def _witness(self, rows: Array, weights: Array, dependent: tuple[Relation, ...]) -> Certificate:
+        """Return a verified witness with these rows and weights."""
         return Certificate(
             "verified-witness",
             self.intercept.value,

@@ -89,7 +89,7 @@ class Data:
         found = (found if design.order is None else found.ordered(_same_type(design.order, found.classes))).watched(design.X)
         found.require_finite()
         given = design.names or column_names(design.X, found.X.d)
-        problem, of = found.made()
+        problem, of = found.model_rows()
         return Data(design, problem, found, of, found.names(_names(given, found.X.d, kind.exists)), given)
 
     @property
@@ -112,7 +112,7 @@ class Data:
         if self.observations is None:
             found = replace(proof, data_hash=self.problem.hash(proof.intercept))
         else:
-            found = replace(self.observations.outward(proof), data_hash=self.observations.hash())
+            found = replace(self.observations.to_data(proof), data_hash=self.observations.hash())
         return replace(found, dropped=self.design.dropped)
 
     @cached_property
