@@ -1330,6 +1330,18 @@ def test_a_full_disk_does_not_cost_the_answer(arguments, line, field, tmp_path, 
     assert not list(tmp_path.iterdir())
 
 
+def test_a_conversion_to_a_full_disk_names_the_folder(tmp_path):
+    """Closing a file that could not be written fails once more; that error does not hide the name of the folder."""
+    rows = "".join(f"{i},{i % 7},{i % 2}\n" for i in range(400))
+    (tmp_path / "a.csv").write_text(f"a,b,y\n{rows}")
+    program = "import resource, sys, gordan.cli as cli; sys.argv[0] = 'gordan'\n"
+    program += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
+    command = [sys.executable, "-c", program, "convert", "a.csv", "folder"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("gordan: folder: cannot be written: File too large\n")
+
+
 def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch):
     model, checkpoint = tmp_path / "m", tmp_path / "run"
     asked = ["fit", IRIS, "--positive", "setosa", "-o", model, "--checkpoint", checkpoint]

@@ -11,6 +11,7 @@ crash, writing resumes after the last complete line.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -66,8 +67,9 @@ class Writer:
         return str(self.head["kind"])
 
     def __enter__(self) -> Writer:
-        self.path.mkdir(exist_ok=True)
-        self._journal = (self.path / JOURNAL).open("a+b")
+        with write_errors_at(self.path):
+            self.path.mkdir(exist_ok=True)
+            self._journal = (self.path / JOURNAL).open("a+b")
         try:
             with write_errors_at(self.path):
                 self._open(self._journal)
@@ -95,9 +97,10 @@ class Writer:
                 file.write(bytes(HEADER) + (bytes(8) if name == "indptr.npy" else b""))
 
     def __exit__(self, *_: object) -> None:
-        for file in (*self._files.values(), self._journal):
-            if file is not None:
-                file.close()
+        with write_errors_at(self.path), contextlib.ExitStack() as files:  # closing flushes, which fails again on a full disk
+            for file in (*self._files.values(), self._journal):
+                if file is not None:
+                    files.callback(file.close)
 
     def size_of(self, name: str) -> int:
         """Return the size of a file after the last complete piece, in bytes."""
