@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -169,34 +169,17 @@ def _drawn(shown: Shown, path: Path) -> bytes:
     """Draw the petals with their plane, and the brackets of the methods, in the format of the file name."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    from gordan.plots import BoundaryDisplay, ConvergenceDisplay
+
+    figure = Figure(figsize=(11, 5), layout="constrained")
     kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
     if kind not in kinds:
         raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; pass a file name with one of these endings")
     left, right = figure.subplots(1, 2)
-    _draw_petals(left, shown.X[:, 2:], shown.y)
-    _draw_brackets(right, shown.traces)
+    petals = NamedMatrix(shown.X[:, 2:], ("petal length (cm)", "petal width (cm)"))
+    names = np.where(shown.y > 0, "setosa", "the rest")
+    BoundaryDisplay.from_estimator(gordan.MaxMarginClassifier().fit(petals.values, names), petals, names, ax=left)
+    ConvergenceDisplay.from_traces(shown.traces, ax=right)
     content = BytesIO()
     figure.savefig(content, format=kind, dpi=120)
     return content.getvalue()
-
-
-def _draw_petals(ax: Any, petals: Array, y: Array) -> None:
-    best = gordan.maximize_margin(petals, y)
-    for sign, name, marker in ((1, "setosa", "o"), (-1, "the rest", "s")):
-        ax.scatter(*petals[y == sign].T, s=16, marker=marker, label=name, alpha=0.8)
-    if best.w is not None and best.b is not None:
-        x = np.linspace(petals[:, 0].min(), petals[:, 0].max(), 2)
-        for shift, style in ((0.0, "-"), (best.margin[0], ":"), (-best.margin[0], ":")):
-            ax.plot(x, (shift - best.b - best.w[0] * x) / best.w[1], style, color="black", linewidth=1)
-    ax.set(xlabel="petal length (cm)", ylabel="petal width (cm)", ylim=(0, 2.7), title=f"largest margin {best.margin[0]:.4f} cm")
-    ax.legend()
-
-
-def _draw_brackets(ax: Any, traces: list[Trace]) -> None:
-    for trace, marker in zip(traces, "os^", strict=True):
-        every: Any = {"marker": marker, "markersize": 4.5, "markevery": max(1, len(trace) // 12)}
-        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method, **every)
-        ax.semilogx(trace.passes, trace.lower, color=line.get_color(), **every)
-    ax.set(xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None))
-    ax.legend(fontsize=8)
