@@ -466,7 +466,7 @@ def test_other_files_and_places_are_refused(written, tmp_path):
         go_on(text)
     with pytest.raises(InputError, match="is a folder"):
         go_on(tmp_path)
-    with pytest.raises(InputError, match=r"run cannot be written: there is no folder .*nowhere; make it first"):
+    with pytest.raises(InputError, match=r"run cannot be written: the folder .*nowhere does not exist; create it first"):
         go_on(tmp_path / "nowhere" / "run")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="is a pipe or a device"):
@@ -763,13 +763,13 @@ def test_sigterm_to_the_program(tmp_path):
 
 
 def test_progress_shows_passes_and_bandwidth():
-    from gordan.cli.progress import Watch, rate_told, stored_bytes
+    from gordan.cli.progress import Watch, format_rate, stored_bytes
 
     X = np.zeros((1000, 125))
     assert stored_bytes(X) == 10**6
     csr = sp.csr_array(([1.0], ([0], [3])), shape=(10, 5))
     assert stored_bytes(csr) == csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
-    assert [rate_told(rate) for rate in (12.0, 1.5e6, 9.996e8, 1.24e10, 4.6e12)] == [
+    assert [format_rate(rate) for rate in (12.0, 1.5e6, 9.996e8, 1.24e10, 4.6e12)] == [
         "12 B/s", "1.5 MB/s", "1 GB/s", "12.4 GB/s", "4.6 TB/s"
     ]  # fmt: skip
     watch = Watch("fit", 1e-4)

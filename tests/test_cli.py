@@ -31,8 +31,8 @@ from gordan.certificates import standalone
 from gordan.cli import answers
 from gordan.cli.app import app
 from gordan.cli.commands import Interrupts, Terminated
-from gordan.cli.data import bytes_of
-from gordan.cli.progress import Watch, fitting
+from gordan.cli.data import parse_size
+from gordan.cli.progress import Watch, fit_to_width
 from gordan.compiling import _CompilationLog
 from gordan.io import Model, read
 from gordan.io.lines import lines_of
@@ -434,7 +434,7 @@ def test_the_order_of_an_ordinal_model(tmp_path):
     data = tmp_path / "pain.csv"
     data.write_text("dose,pain\n1,low\n2,medium\n3,high\n1.5,low\n2.5,high\n1.7,medium\n")
     result = run("diagnose", data, "--model", "ordinal")
-    assert "in the order of the alphabet, high < low < medium; pass --order with the lowest class first" in result.stderr
+    assert "taken in alphabetical order, high < low < medium; pass --order with the lowest class first" in result.stderr
     result = run("diagnose", data, "--model", "ordinal", "--order", "low, medium,high", "--certificate", tmp_path / "proof.json")
     assert result.stderr == ""
     assert result.stdout.startswith("Complete separation (proved)")
@@ -1251,7 +1251,7 @@ WRONG = [
     (["separate", IRIS], "3 classes, setosa, versicolor, virginica; pass --positive setosa"),
     (["separate", IRIS, "--positive", "rose"], "no class 'rose'; its classes are setosa"),
     (["separate", RASH, "--label", "colour"], "no column named 'colour'; its columns are 'age'"),
-    (["separate", RASH, "--certificate", "nowhere/c.json"], "there is no folder nowhere"),
+    (["separate", RASH, "--certificate", "nowhere/c.json"], "the folder nowhere does not exist"),
     (["separate", RASH, "--intercept", "maybe"], "maybe"),
     (["fit", RASH], "Missing option"),
     (["fit", RASH, "-o", "m", "--norm", "1"], "norm is 1.0; pass a number p with 2 <= p <= inf"),
@@ -1326,6 +1326,18 @@ def test_a_full_disk_does_not_cost_the_answer(arguments, line, field, tmp_path, 
     assert found["error"] == message
     assert str(out) not in [value for name, value in found.items() if name != "error"]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_conversion_to_a_full_disk_names_the_folder(tmp_path):
+    """Closing a file that could not be written fails once more; that error does not hide the name of the folder."""
+    rows = "".join(f"{i},{i % 7},{i % 2}\n" for i in range(400))
+    (tmp_path / "a.csv").write_text(f"a,b,y\n{rows}")
+    program = "import resource, sys, gordan.cli as cli; sys.argv[0] = 'gordan'\n"
+    program += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
+    command = [sys.executable, "-c", program, "convert", "a.csv", "folder"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("gordan: folder: cannot be written: File too large\n")
 
 
 def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch):
@@ -1591,11 +1603,11 @@ def test_the_clock_goes_on_where_the_bar_is_full():
 def test_progress_fits_the_terminal():
     """The bracket is shown whatever the width; the rest as there is room."""
     what, state = "setosa against the rest", ("margin 0.817555 … 0.817556  gap 6.4e-08", "10001 passes", "6.62 MB/s")
-    assert fitting(what, state, 100) == (what, "  ".join(state))
-    assert fitting(what, state, 80) == (what, "  ".join(state[:2]))
-    assert fitting(what, state, 60) == ("", "  ".join(state[:2]))
-    assert fitting(what, state, 20) == ("", state[0])
-    assert fitting("reading a.csv", (), 5) == ("reading a.csv", "")
+    assert fit_to_width(what, state, 100) == (what, "  ".join(state))
+    assert fit_to_width(what, state, 80) == (what, "  ".join(state[:2]))
+    assert fit_to_width(what, state, 60) == ("", "  ".join(state[:2]))
+    assert fit_to_width(what, state, 20) == ("", state[0])
+    assert fit_to_width("reading a.csv", (), 5) == ("reading a.csv", "")
 
 
 @pytest.mark.parametrize("module", ["typer", "numpy"])
@@ -1781,10 +1793,10 @@ def test_too_little_memory_is_told(monkeypatch):
 def test_lines_fit_a_terminal(monkeypatch):
     """Broken between words, indented as they were; piped they stay whole."""
     text = "  rows 3 and 8 have the same features and different labels"
-    assert answers.fitted(text) == text
+    assert answers.wrapped(text) == text
     monkeypatch.setattr("sys.stdout", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setenv("COLUMNS", "30")
-    lines = answers.fitted(text).split("\n")
+    lines = answers.wrapped(text).split("\n")
     assert len(lines) > 1
     assert all(len(line) <= 30 and line.startswith("  ") for line in lines)
     assert " ".join(" ".join(lines).split()) == text.strip()
@@ -1822,10 +1834,10 @@ def test_a_folder_of_parquet_files(tmp_path):
 
 @pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("1.5GiB", 3 << 29), ("500m", 5 * 10**8), ("200000000", 2 * 10**8)])
 def test_sizes_of_memory(text, size):
-    assert bytes_of(text) == size
+    assert parse_size(text) == size
     for wrong in ("much", "1XB", "-1GB", "1kB"):
         with pytest.raises(gordan.InputError, match="--memory-limit"):
-            bytes_of(wrong)
+            parse_size(wrong)
 
 
 def test_swapped_files_of_predict(tmp_path):
@@ -1861,7 +1873,7 @@ for dtype in np.float32, np.float64:
         log.info("compiling %s", "it")
         assert watch._state == ("compiling it",)
         for name, told in (("_begin", "compiling _begin, which is done once"), ("<lambda>", "compiling it")):
-            watch.note("compiling it")
+            watch.show_text("compiling it")
             function = SimpleNamespace(__module__="gordan.rows.kernels", __name__=name)
             _CompilationLog().on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
             assert watch._state == (told,)

@@ -14,7 +14,7 @@ from test_cli import run
 import gordan
 from gordan.certificates import standalone
 from gordan.io import convert, read
-from gordan.io.delimited import settled
+from gordan.io.delimited import with_separator
 from gordan.io.lines import lines_of
 from gordan.io.table import Dialect, Wanted
 
@@ -123,9 +123,9 @@ def test_numbers(cell):
 
 
 BAD = [
-    ({"sep": ";;"}, "one character"),
-    ({"sep": "1"}, "one character"),
-    ({"sep": '"'}, "one character"),
+    ({"sep": ";;"}, "single character"),
+    ({"sep": "1"}, "single character"),
+    ({"sep": '"'}, "single character"),
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
     ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ"),
@@ -206,7 +206,7 @@ MARKS = {
 
 @pytest.mark.parametrize("text", MARKS)
 def test_what_is_between_columns_is_told_by_both_readers(tmp_path, text):
-    found, _ = settled(written(tmp_path, text), "csv", Wanted())
+    found, _ = with_separator(written(tmp_path, text), "csv", Wanted())
     assert found.dialect.sep == standalone._detect_separator(text, ",", standalone.Style()) == MARKS[text]
 
 
@@ -262,7 +262,7 @@ HINTS = {
     "money": ("a,b,y\n1,€ 5,0\n2,1,1\n", "it looks like an amount of money: write the number alone"),
     "a date": ("a,b,y\n1,2024-01-02,0\n2,1,1\n", "it looks like a date: make it a number, such as days since"),
     "a date with points": ("a;b;y\n1;2.1.2024;0\n2;1;1\n", "it looks like a date: "),
-    "a spreadsheet's error": ("a,b,y\n1,#DIV/0!,0\n2,1,1\n", "it looks like an error of a spreadsheet: put the number there"),
+    "a spreadsheet's error": ("a,b,y\n1,#DIV/0!,0\n2,1,1\n", "it looks like a spreadsheet error: replace it by the number"),
 }
 
 
@@ -321,7 +321,7 @@ def test_new_files_with_categories(tmp_path, monkeypatch):
 def test_equal_names_are_told_when_a_model_is_fitted(tmp_path):
     """Which predict, by name, would refuse."""
     done = run("fit", written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n"), "-o", tmp_path / "m.gordan")
-    assert "has 2 columns named 'a'; rename all but one: predict finds columns by name" in done.stderr
+    assert "has 2 columns named 'a'; rename all but one, because predict finds columns by name" in done.stderr
 
 
 def test_a_list_of_columns_to_drop(tmp_path):
@@ -411,10 +411,10 @@ def test_progress_for_a_log(monkeypatch, capsys):
     import gordan.cli.progress as progress
 
     ticks = iter([False, False, True])
-    monkeypatch.setattr(progress.Shown, "how", progress.Showing.LOG)
+    monkeypatch.setattr(progress.ProgressSetting, "mode", progress.ProgressMode.LOG)
     watch = progress.Watch("reading a.csv")
     watch._over.wait = lambda seconds: next(ticks)
-    watch.note("37 % read")
+    watch.show_text("37 % read")
     watch._write_lines()
     assert capsys.readouterr().err == "0 s: reading a.csv  37 % read\n" * 2
 
@@ -443,7 +443,7 @@ def test_numbers_with_other_marks_are_told_how_to_be_read(tmp_path, text, option
 
 def test_latin_1_is_told_how_to_be_converted_and_a_mark_of_utf_8_is_skipped(tmp_path):
     with pytest.raises(
-        gordan.InputError, match=r"line 1: not UTF-8 text; .* iconv -f WINDOWS-1252 -t UTF-8 a\.csv > utf8-a\.csv"
+        gordan.InputError, match=r"line 1: this is not UTF-8 text; .* iconv -f WINDOWS-1252 -t UTF-8 a\.csv > utf8-a\.csv"
     ):
         read(written(tmp_path, GERMAN.encode("latin-1")))
     table = read(written(tmp_path, b"\xef\xbb\xbf" + GERMAN.encode()), decimal=",", thousands=".", missing="drop")

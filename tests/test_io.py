@@ -290,8 +290,8 @@ def test_csv(content, X, y, suffix, route, tmp_path):
 
 
 BAD_CSV = {
-    "a field too few": ("a,b,y\n1,2,3\n1,2\n", "line 3", "2 fields, where the header has 3"),
-    "a field too many": ("a,b,y\n1,2,3,4\n", "line 2", "4 fields, where the header has 3"),
+    "a field too few": ("a,b,y\n1,2,3\n1,2\n", "line 3", "2 fields, but the header has 3"),
+    "a field too many": ("a,b,y\n1,2,3,4\n", "line 2", "4 fields, but the header has 3"),
     "a comma at the end": ("a,y\n1,2,\n", "line 2", "3 fields"),
     "empty cell": ("a,b,y\n1,2,3\n\n1,,3\n", "line 4, column 1 ('b')", "is empty"),
     "blank cell": ("a,b,y\n1,  ,3\n", "line 2, column 1 ('b')", "is empty"),
@@ -304,7 +304,7 @@ BAD_CSV = {
     "wide digits": ("a,y\n\uff11,2\n", "line 2", "'\uff11', which is not a number"),
     "a no-break space behind a number": ("a,y\n1\xa0,2\n", "line 2", r"'1\xa0', which is not a number"),
     "a no-break space for a cell": ("a,y\n\xa0,2\n", "line 2", r"'\xa0', which is not a number"),
-    "a no-break space for a line": ("a,y\n1,2\n\xa0\n", "line 3", "1 fields, where the header has 2"),
+    "a no-break space for a line": ("a,y\n1,2\n\xa0\n", "line 3", "1 fields, but the header has 2"),
     "a no-break space for a label": ("a,y\n1,2\n1,\xa0\n", "line 3", r"the label is '\xa0', which is invisible"),
     "empty label": ("a,y\n1,2\n1,\n", "line 3", "the label is empty"),
     "blank label": ("a,y\n1,x\n1,  \n", "line 3", "the label is empty"),
@@ -346,10 +346,10 @@ def test_which_column_is_the_label(route, tmp_path):
     refused(path, "no column named 'z'", "'id', 'a', 'y', 'b'", label="z")
     refused(path, "4 columns, so there is no column 4", label=4)
     refused(path, "no column named 'c'", features=["a", "c"], label="y")
-    refused(path, "the label and a feature at once", features=["a", "y"], label="y")
-    refused(path, "the label and a feature at once", features=["a", "b"])
+    refused(path, "both the label and a feature", features=["a", "y"], label="y")
+    refused(path, "both the label and a feature", features=["a", "b"])
     refused(path, "twice", features=["a", "a"], label="y")
-    refused(path, "4 columns, one of them the label, where 2 features", features=2)
+    refused(path, "4 columns (one of them the label), but 2 features", features=2)
     refused(written(tmp_path, "b.csv", "a,a,y\n1,2,3\n"), "2 columns named 'a'", label="a")
     assert read(written(tmp_path, "b.tsv", "a,b,y\n1,2,3\n")).notices == ("the columns of b.tsv are separated by commas",)
     spaced = written(tmp_path, "c.csv", "petal length\n1.5\n")  # a name with a space is one name
@@ -364,8 +364,8 @@ def test_tables_without_labels(route, tmp_path):
         assert table.X.tolist() == [[1, 2], [3, 4]]
     assert read(path, labelled=None, features=1).y.tolist() == [2, 4]
     assert read(path, labelled=None, features=["a"]).y.tolist() == [2, 4]
-    refused(path, "cannot be told", labelled=None)
-    refused(path, "where 3 features are wanted", labelled=None, features=3)
+    refused(path, "may or may not have a label column", labelled=None)
+    refused(path, "but 3 features are wanted", labelled=None, features=3)
     one = written(tmp_path, "b.csv", "a\n1\n\n3\n")  # a blank line is an empty cell here, not nothing
     refused(one, "line 3, column 0 ('a')", "is empty", labelled=False)
 
@@ -570,7 +570,7 @@ BAD_NPZ = {
     "X one-dimensional": (npz(X=[1.0, 2.0], y=[0, 1]), "shape (2,)"),
     "X complex": (npz(X=A + 1j, y=[0, 1]), "type complex128"),
     "X objects": (npz(X=np.array([[1, "a"]], dtype=object), y=[0]), "never unpickled"),
-    "a claim without values": (packed(X=npy(A, replace={"(2, 3)": "(2000000, 3000000)"})), "where its header says"),
+    "a claim without values": (packed(X=npy(A, replace={"(2, 3)": "(2000000, 3000000)"})), "but its header says"),
     "bzip2 inside": (packed(zipfile.ZIP_BZIP2, X=npy(A)), "damaged"),
     "not an array": (packed(X=b"hello"), "bad magic number"),
     "a name that is no text": (
@@ -579,7 +579,7 @@ BAD_NPZ = {
     ),
     "letters beyond Unicode": (packed(X=npy(A), y=npy(np.array(["a", "b"]))[:-1] + b"\x7f"), "invalid Unicode"),
     "half a letter": (packed(X=npy(A), y=npy(np.array(["a", "b"]))[:-4] + b"\0\xd8\0\0"), "invalid Unicode"),
-    "CSC": (csr(format=b"csc"), "another format than CSR"),
+    "CSC": (csr(format=b"csc"), "a sparse matrix that is not CSR"),
     "an index outside": (csr(indices=[0, 3]), "not hold a valid CSR"),
     "a negative index": (csr(indices=[0, -1]), "not hold a valid CSR"),
     "falling indptr": (csr(indptr=[0, 2, 1]), "not hold a valid CSR"),
@@ -596,7 +596,7 @@ BAD_NPZ = {
 
 @pytest.mark.parametrize("case", BAD_NPZ.values(), ids=BAD_NPZ)
 def test_bad_npz(case, tmp_path):
-    labelled = None if case[1] in ("where its header says", "damaged", "bad magic number") else True
+    labelled = None if case[1] in ("but its header says", "damaged", "bad magic number") else True
     refused(written(tmp_path, "a.npz", case[0]), *case[1:], labelled=labelled)
 
 
@@ -639,7 +639,7 @@ def test_archives_with_any_byte_changed(kind, tmp_path):
 
 def test_npz_takes_no_names(tmp_path):
     refused(written(tmp_path, "a.npz", npz(X=A, y=[0, 1])), "array y", label="y")
-    refused(written(tmp_path, "a.npz", npz(X=A, y=[0, 1])), "3 columns, where 2 features", features=2)
+    refused(written(tmp_path, "a.npz", npz(X=A, y=[0, 1])), "3 columns, but 2 features", features=2)
 
 
 # ---- Parquet --------------------------------------------------------------------------------------------------------
@@ -696,7 +696,7 @@ def test_parquet_without_rows_that_miss_a_value(labels, arrow, tmp_path):
     refused(path, "row 2 (from 0), column 'y'", "the value is missing", "missing='drop'")
     with pytest.raises(InputError, match="too large to be read into memory"):
         read(path, missing="drop", memory_limit=64)
-    with pytest.raises(InputError, match="convert leaves no rows of Parquet out"):
+    with pytest.raises(InputError, match="convert cannot drop rows of Parquet files"):
         gordan.io.convert(path, tmp_path / "folder", missing="drop")
     columns["a"][5] = np.inf
     with pytest.raises(InputError, match=r"row 5 \(from 0\), column 'a': the value is inf"):
@@ -926,7 +926,7 @@ def test_features_that_are_chosen_are_taken_as_they_are(tmp_path):
         (("a", "b"), True),
         (("", "a", "b"), True),
     ]
-    refused(path, "3 columns, one of them the label, 1 left out, where 4 features", features=4, drop=["a"])
+    refused(path, "3 columns (one of them the label, 1 left out), but 4 features", features=4, drop=["a"])
 
 
 def test_long_files_are_counted_too(tmp_path, monkeypatch):
@@ -942,7 +942,7 @@ def test_long_files_are_counted_too(tmp_path, monkeypatch):
 
 def test_a_file_that_breaks_off_is_refused_as_ever(route, tmp_path):
     content = as_text([COUNT, VALUES, LABELS], ["", "a", "y"])
-    refused(written(tmp_path, "t.csv", content + "20,1\n"), "line 22", "2 fields, where the header has 3")
+    refused(written(tmp_path, "t.csv", content + "20,1\n"), "line 22", "2 fields, but the header has 3")
     refused(written(tmp_path, "t.csv", content.replace("\n7,", "\nseven,")), "line 9, column 0 ('')", "--drop 0 leaves it out")
     refused(written(tmp_path, "t.csv", ",a,y\n"), "no rows")
 
@@ -1026,9 +1026,9 @@ def test_drop(name, limit, tmp_path):
             first = int(name == "from1.svm")
             assert [*found.numbers] == [j + first for j in left]
         if not name.endswith("svm"):  # which may be narrower than what is wanted
-            refused(tmp_path / name, "where 5 features are wanted", drop=drop, features=5)
+            refused(tmp_path / name, "but 5 features are wanted", drop=drop, features=5)
         elif len(left) > 1:
-            refused(tmp_path / name, f"where 1 features are wanted beside the {4 - len(left)} that", drop=drop, features=1)
+            refused(tmp_path / name, f"but 1 features are wanted beside the {4 - len(left)} that", drop=drop, features=1)
     unknown = {"from1.svm": (5, "columns are 1 to 4"), "from0.svm": (4, "columns are 0 to 3")}
     column, message = unknown.get(name, (9, "there is no column 9"))
     refused(tmp_path / name, message, drop=[column])

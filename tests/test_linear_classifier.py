@@ -256,7 +256,7 @@ def refusals(path, X, y):
     found = []
     for claim in claims_in(path):
         labels = y if claim.positive is None else y == claim.positive
-        found.append(verified_for(claim.certificate, X, labels, more=claim.beyond).reason)
+        found.append(verified_for(claim.certificate, X, labels, more=claim.unproved_statement).reason)
     return found
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from gordan.errors import InputError
 from gordan.io import Model, container
-from gordan.io.container import ALIGNED, MAGIC, decode, encode
+from gordan.io.container import ALIGNMENT, MAGIC, decode, encode
 from gordan.io.model import FIELDS, PlaneFacts, planes
 
 PAGE = Path(__file__).parent.parent / "docs" / "files.md"
@@ -151,7 +151,7 @@ def forged(change, start=MAGIC, version=1, length=None):
     whole = json.loads(content[16 : 16 + old])
     changed = change(whole)
     text = changed if isinstance(changed, bytes) else json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
-    text += b" " * (-(16 + len(text)) % ALIGNED)
+    text += b" " * (-(16 + len(text)) % ALIGNMENT)
     head = start + struct.pack("<II", version, len(text) if length is None else length)
     return signed(head + text + content[16 + old : -32])
 
@@ -314,7 +314,7 @@ def test_forged_values(what):
 
 def test_bytes_between_the_arrays_must_be_zero():
     content = bytearray(BINARY.to_bytes()[:-32])
-    place = len(content) - 16 - ALIGNED + 8  # behind the one intercept, before the margins
+    place = len(content) - 16 - ALIGNMENT + 8  # behind the one intercept, before the margins
     assert content[place] == 0
     content[place] = 1
     with pytest.raises(InputError, match="canonical form"):
@@ -343,7 +343,7 @@ def test_messages(tmp_path):
         "cut short": MAGIC + b"\x01\0\0\0",
         "use a newer one": FORGED["layout 2"],
         "checksum is wrong": BINARY.to_bytes()[:-1] + b"\0",
-        "asks for": FORGED["claims 10^14 numbers"],
+        "requires": FORGED["claims 10^14 numbers"],
         "format .gordan-model-1. or .gordan-model-2. expected": FORGED["newer format"],
     }
     for part, content in cases.items():
@@ -469,7 +469,7 @@ def test_container_of_anything(tmp_path):
     container.save(tmp_path / "c", {}, {})
     assert container.load(tmp_path / "c") == ({}, {})
     for bad in (np.array(["a"]), np.array([object()]), np.array([1j]), np.array([True])):
-        with pytest.raises(InputError, match="a file holds"):
+        with pytest.raises(InputError, match="a file can hold"):
             container.save(tmp_path / "c", {}, {"x": bad})
     with pytest.raises(ValueError):
         container.save(tmp_path / "c", {"x": float("nan")}, {})

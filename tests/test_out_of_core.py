@@ -330,7 +330,7 @@ def test_a_table_that_changes_under_a_run(tmp_path):
     write_parquet(tmp_path / "tables", X, Y, files=1)
     table = read(tmp_path / "tables", memory_limit=1)
     write_parquet(tmp_path / "tables", X[:30], Y[:30], files=1)
-    with pytest.raises(gordan.InputError, match="has 30 rows, where there were 40; the file was changed"):
+    with pytest.raises(gordan.InputError, match="has 30 rows, but it had 40 before; the file has changed"):
         table.X.parts[0].read()
 
 
@@ -347,7 +347,7 @@ def test_features_alone_in_row_groups(tmp_path):
 @pytest.mark.parametrize("base", [0, 1])
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 def test_svmlight_converted_is_svmlight_read(tmp_path, monkeypatch, base, kind):
-    monkeypatch.setattr("gordan.io.converting.ENTRIES", 200)
+    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 200)
     monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
     monkeypatch.setattr("gordan.io.text.SHORT", 0)
     Z = X.copy()
@@ -393,7 +393,7 @@ CONVERT = """
 import sys
 from gordan.io import convert, converting, text
 from kills import calls_of
-converting.ENTRIES, text.BLOCK = 2000, 1 << 14
+converting.PIECE_ENTRIES, text.BLOCK = 2000, 1 << 14
 source, target, kind, last = sys.argv[1:]
 print(calls_of(lambda: convert(source, target, kind=kind), last=int(last)))
 """
@@ -439,7 +439,7 @@ def test_a_conversion_killed_at_any_instant_goes_on(tmp_path, source, kind):
 @pytest.mark.parametrize("source", ["data.svm", "data.csv"])
 def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, source, kind):
     """Every write, fsync, truncation, rename and removal is the last one once."""
-    monkeypatch.setattr("gordan.io.converting.ENTRIES", 900)
+    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 900)
     monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
     if source == "data.svm":
         write_svmlight(tmp_path / source, X, Y, base=0)
@@ -575,7 +575,7 @@ def test_arrays_that_do_not_fit_each_other(tmp_path):
     told = json.loads((tmp_path / "dense/manifest.json").read_text())
     told["shape"][1], told["names"] = D - 1, None
     (tmp_path / "dense/manifest.json").write_text(json.dumps(told))
-    with pytest.raises(gordan.InputError, match=rf"X has the shape \({N}, {D}\), where the manifest says \({N}, {D - 1}\)"):
+    with pytest.raises(gordan.InputError, match=rf"X has the shape \({N}, {D}\), but the manifest says \({N}, {D - 1}\)"):
         read(tmp_path / "dense")
 
 
@@ -585,7 +585,7 @@ def test_what_a_converted_folder_is_not_asked(tmp_path):
     for options, told in [
         ({"label": "y"}, "leave out label="),
         ({"features": ["x0"]}, "leave out label= and names"),
-        ({"features": D + 1}, f"has {D} columns, where {D + 1} features are wanted"),
+        ({"features": D + 1}, f"has {D} columns, but {D + 1} features are wanted"),
     ]:
         with pytest.raises(gordan.InputError, match=told):
             read(folder, **options)
@@ -622,7 +622,7 @@ def test_two_conversions_into_one_folder(tmp_path):
 @pytest.mark.parametrize("damage", ["journal", "data"])
 def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
     """What the journal does not vouch for is written again; what it does and is gone cannot be gone on with."""
-    monkeypatch.setattr("gordan.io.converting.ENTRIES", 900)
+    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 900)
     write_csv(tmp_path / "X.csv", X, Y)
 
     class Stop(Exception):
@@ -673,7 +673,7 @@ def test_arrays_that_cannot_be_converted(tmp_path):
 @pytest.mark.parametrize("most", [1 << 12, 1 << 20])
 def test_sparse_text_is_stored_sparse(tmp_path, monkeypatch, most):
     """Decided by the first rows, or by all where they are few; rows without entries count."""
-    monkeypatch.setattr("gordan.io.converting.ENTRIES", most)
+    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", most)
     thin = np.where(np.random.default_rng(14).random((3000, 30)) < 0.05, 1.5, 0.0)
     thin[0, 29] = 2.5
     write_svmlight(tmp_path / "thin.svm", thin, np.arange(3000) % 2)
@@ -733,7 +733,7 @@ def test_labels_in_a_second_file(tmp_path):
     with pytest.raises(gordan.InputError, match="labels"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
     np.save(tmp_path / "y.npy", Y)
-    with pytest.raises(gordan.InputError, match=f"has {D} columns, no label column, where {D + 1} features are wanted"):
+    with pytest.raises(gordan.InputError, match=f"has {D} columns \\(no label column\\), but {D + 1} features are wanted"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"), features=D + 1)
 
 

@@ -127,7 +127,7 @@ def test_arrays_that_unpack_to_more_than_the_limit_are_refused(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "MOST_LINE", 1 << 24)
+    monkeypatch.setattr(text, "MAX_LINE_BYTES", 1 << 24)
     (tmp_path / "bomb.svm.gz").write_bytes(gzip.compress(b"1 " * (1 << 25)))
     with pytest.raises(InputError, match="line 1: it has more than"):
         read(tmp_path / "bomb.svm.gz")

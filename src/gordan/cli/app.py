@@ -1,4 +1,4 @@
-"""The typer application: its commands in the order of the help."""
+"""The typer application, with its commands in the order of the help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gordan.cli.converting import convert
 from gordan.cli.demo import demo
 from gordan.cli.games import play, race
 from gordan.cli.models import fit, predict
-from gordan.cli.progress import Showing, Shown
+from gordan.cli.progress import ProgressMode, ProgressSetting
 from gordan.cli.proofs import checker, verify
 from gordan.cli.verdicts import diagnose, separate
 from gordan.errors import did_you_mean
@@ -30,7 +30,7 @@ from gordan.errors import did_you_mean
 
 @contextlib.contextmanager
 def suggestions() -> Iterator[None]:
-    """Within: where a value is none of those that an option has, the message asks whether the nearest one is meant."""
+    """Return a context in which the error about an invalid choice suggests the most similar valid one."""
     try:
         yield
     except typer.BadParameter as error:
@@ -42,7 +42,7 @@ def suggestions() -> Iterator[None]:
 
 
 class _Commands(TyperGroup):
-    """The commands; what holds for all of them may come after one as well as before."""
+    """The group of all commands; its own options may be given after a command as well as before it."""
 
     def invoke(self, ctx: Any) -> Any:
         with suggestions():
@@ -63,15 +63,15 @@ class _Commands(TyperGroup):
 
 
 def import_here(name: str) -> None:
-    """Import a module, which may be in the folder that the program was started in."""
+    """Import a module, which may be in the current folder."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         importlib.import_module(name)
-    except Exception as error:  # whatever it does, it is not of gordan
+    except Exception as error:  # the module is not part of gordan and may raise anything
         hint = f"; write {name.removesuffix('.py')}, without .py" if name.endswith(".py") else ""
-        told = f"{type(error).__name__}: {error}"
-        raise typer.BadParameter(f"{name} cannot be imported: {told}{hint}", param_hint="--import") from None
+        reason = f"{type(error).__name__}: {error}"
+        raise typer.BadParameter(f"{name} cannot be imported: {reason}{hint}", param_hint="--import") from None
 
 
 app = typer.Typer(
@@ -93,21 +93,22 @@ def _print_version(wanted: bool) -> None:
     epilog=examples(
         "gordan demo                           see what it does",
         "gordan separate data.csv              can a plane separate the classes?",
-        "gordan fit data.csv -o model.gordan   the plane of largest margin",
-        "gordan predict model.gordan new.csv   the class of each row",
-        "gordan --install-completion           completion for this shell",
+        "gordan fit data.csv -o model.gordan   fit the plane of largest margin",
+        "gordan predict model.gordan new.csv   predict the class of each row",
+        "gordan --install-completion           install completion for this shell",
     )
 )
 def _root(
     version: bool = typer.Option(
-        False, "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_print_version
+        False, "--version", metavar="", help="Print the version and exit.", is_eager=True, callback=_print_version
     ),
     debug: bool = typer.Option(
         False, "--debug", metavar="", help="Print the traceback of an unexpected exception, as GORDAN_DEBUG=1 does."
     ),
     progress: Annotated[
-        Showing, typer.Option(help="Progress on stderr. auto: on a terminal only. log: a line every 30 seconds. none: off.")
-    ] = Showing.AUTO,
+        ProgressMode,
+        typer.Option(help="Show progress on stderr. auto: on a terminal only. log: a line every 30 seconds. none: never."),
+    ] = ProgressMode.AUTO,
     modules: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,7 +121,7 @@ def _root(
     Exit codes: 0 yes or done; 1 no (not separable, rejected); 2 bad usage or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
     """
     Debugging.on = debug
-    Shown.how = progress
+    ProgressSetting.mode = progress
     for name in modules or ():
         import_here(name)
 
@@ -130,12 +131,12 @@ for command in (demo, separate, fit, predict, verify, checker, diagnose, race, p
 
 
 def run() -> None:
-    """Run the command that the program was called with."""
-    # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
+    """Run the command that was given on the command line."""
+    # Imports and compiled code make many objects that stay; looking for garbage among them takes a tenth of a short run.
     gc.set_threshold(50_000, 20, 20)
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the program, as `>&-` does
+        if getattr(sys, name) is None:  # it was closed by the shell, as `>&-` does
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the program runs)
-    if isinstance(sys.stdout, TextIOWrapper):  # ∞ and ≤ where the encoding has none: as on stderr, and nothing is lost
+    if isinstance(sys.stdout, TextIOWrapper):  # an encoding without ∞ and ≤ must not be an error; stderr escapes them already
         sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="gordan")

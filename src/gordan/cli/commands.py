@@ -1,4 +1,4 @@
-"""What a command is: a function that returns its exit code, with examples; and how it ends, also when it is interrupted."""
+"""Turn functions that return an exit code into commands, which report errors and can be interrupted."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from typing import Any, NoReturn, ParamSpec, get_type_hints
 import typer
 
 from gordan.cli import BROKEN_PIPE, CRASHED, crash_report
-from gordan.cli.answers import as_given, say_json, visible
+from gordan.cli.answers import escape_controls, print_json, with_original_names
 from gordan.cli.fields import FIELDS
 from gordan.errors import InputError, MissingExtra
 
-ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
-# What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
+ANSWERED, NO, BAD_INPUT, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+# EX_TEMPFAIL of `sysexits.h`: the same command, run again, may resume.
 TERMINATED = 75
-# Characters of a line of examples: a terminal has 80, and the help takes some at both ends.
-ROOM = 75
-# Before 0.28 typer made one line of lines, and left paragraphs without a space between.
-BREAK = "\n" if tuple(map(int, typer.__version__.split(".")[:2])) >= (0, 28) else "\n\n"
+# The longest line of examples that fits a terminal of 80 columns, given the margins of the help.
+EXAMPLE_WIDTH = 75
+# Before version 0.28, typer joined the lines of an epilog but separated its paragraphs by single newlines.
+LINE_BREAK = "\n" if tuple(map(int, typer.__version__.split(".")[:2])) >= (0, 28) else "\n\n"
 P = ParamSpec("P")
 
 
 class Debugging:
-    """Whether tracebacks are asked for, by `--debug`."""
+    """Whether `--debug` asks for tracebacks."""
 
     on = False
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the program: what typer runs, and what its help ends with."""
+    """A command of the program: the function that typer runs, and the examples at the end of its help."""
 
     run: Callable[..., None]
     epilog: str
 
 
 def command(*lines: str, fields: Mapping[str, str] | None = None) -> Callable[[Callable[..., int]], Command]:
-    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use, `fields` those of `--json`,
-    by the name of the command or of a part of its answer.
+    """Return a decorator that turns a function, which returns an exit code, into a command.
 
-    A parameter of the function whose type is a dataclass stands for all the options that are its fields.
+    `lines` are examples of its use, and `fields` are the fields of its JSON output, by the name of the command or of a part of
+    its answer. A parameter whose type is a dataclass stands for one option per field of that dataclass.
     """
     FIELDS.update(fields or {})
-    return lambda function: Command(answering(flattened(function)), examples(*lines))
+    return lambda function: Command(with_exit_code(with_flat_options(function)), examples(*lines))
 
 
-def flattened(function: Callable[..., int]) -> Callable[..., int]:
-    """The function with an option in place of each field of its parameters that are groups of options."""
+def with_flat_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Return the function with one parameter per field in place of each parameter that is a dataclass of options."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type] = {}
     hints = get_type_hints(function, include_extras=True)
@@ -81,85 +81,82 @@ def flattened(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def examples(*lines: str) -> str:
-    """Lines as the help shows them; what each does, behind it after some spaces, is put above where that does not fit."""
-    if max(map(len, lines)) > ROOM:
+    """Return examples as the help shows them; explanations behind the commands are moved above them if they do not fit."""
+    if max(map(len, lines)) > EXAMPLE_WIDTH:
         parts = [re.split(r" {3,}", line) for line in lines]
-        lines = tuple(text for command, *told in parts for text in (*(f"# {each}" for each in told), command))
-    return "[bold]Examples[/bold]\n\n" + BREAK.join(lines)
+        lines = tuple(text for command, *comments in parts for text in (*(f"# {comment}" for comment in comments), command))
+    return "[bold]Examples[/bold]\n\n" + LINE_BREAK.join(lines)
 
 
-def flowing(text: str | None) -> str:
-    """A docstring whose lines end where a paragraph does: the help breaks them where the terminal does."""
+def reflowed(text: str | None) -> str:
+    """Return a docstring with each paragraph on one line, which the help wraps to the width of the terminal."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text or "").split("\n\n"))
 
 
-def answering(command: Callable[P, int]) -> Callable[P, None]:
-    """A command that returns its exit code, with the errors that gordan raises by design told in one line each.
-
-    So is any other exception, with an exit code that is no answer.
-    """
+def with_exit_code(command: Callable[P, int]) -> Callable[P, None]:
+    """Return a function that exits with the code that the command returns, and reports any exception in one line."""
 
     @functools.wraps(command)
     def answer(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             code = command(*args, **kwargs)
-        except BrokenPipeError:  # whoever read our output has gone, as `head` does: 1 would mean "no"
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+        except BrokenPipeError:  # the reader of our output has exited, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else flushing at exit would fail again
             code = BROKEN_PIPE
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
-            complain("terminated" if terminated else "interrupted", kwargs)
+            print_error("terminated" if terminated else "interrupted", kwargs)
             code = TERMINATED if terminated else INTERRUPTED
         except Exception as error:
-            message = expected(error)
-            complain(crash_report(error, debug=Debugging.on) if message is None else message, kwargs)
+            message = expected_message(error)
+            print_error(crash_report(error, debug=Debugging.on) if message is None else message, kwargs)
             code = CRASHED if message is None else BAD_INPUT
         raise typer.Exit(code)
 
-    answer.__doc__ = flowing(command.__doc__)
+    answer.__doc__ = reflowed(command.__doc__)
     return answer
 
 
-def expected(error: Exception) -> str | None:
-    """What to say of an exception that comes with input, files and machines; None for any other."""
+def expected_message(error: Exception) -> str | None:
+    """Return the message of an exception that input, files or memory can cause; None for any other."""
     if isinstance(error, (InputError, MissingExtra)):
-        return as_given(str(error))
+        return with_original_names(str(error))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
     return "there is not enough memory for this data" if isinstance(error, MemoryError) else None
 
 
-def complain(message: str, options: Mapping[str, Any]) -> None:
-    """Say on stderr what went wrong, and with --json on stdout as well."""
-    with contextlib.suppress(OSError):  # where stderr or stdout is full, the exit code is what is left to say
-        typer.echo(f"gordan: {visible(message)}", err=True)
+def print_error(message: str, options: Mapping[str, Any]) -> None:
+    """Print an error to stderr and, with --json, as JSON to stdout."""
+    with contextlib.suppress(OSError):  # if stderr or stdout is full, the exit code still says that something failed
+        typer.echo(f"gordan: {escape_controls(message)}", err=True)
     if options.get("as_json"):
         with contextlib.suppress(OSError):
-            say_json({"error": message})
+            print_json({"error": message})
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What came of a file to write: the `path` where it is, None if there is none; and the `error`, if it failed."""
+    """The outcome of writing a file: its `path`, or None if it was not written; and the `error`, if that failed."""
 
     path: str | None = None
     error: str | None = None
 
     @property
     def fields(self) -> dict[str, str]:
-        """What the JSON of the answer says of a failure."""
+        """The fields that a failure adds to the JSON answer."""
         return {} if self.error is None else {"error": self.error}
 
-    def ended(self, code: int) -> int:
-        """The exit code of a command whose answer is printed; a failure is told now, and is its exit code."""
+    def exit_code(self, code: int) -> int:
+        """Return this exit code if nothing failed; else print the error, after the answer, and return BAD_INPUT."""
         if self.error is None:
             return code
-        complain(self.error, {})
+        print_error(self.error, {})
         return BAD_INPUT
 
 
-def saved(path: Path | None, write: Callable[[Path], object]) -> Saved:
-    """Write a file, if there is one to write. A failure is kept until the answer is printed, which may have taken hours."""
+def write_output(path: Path | None, write: Callable[[Path], object]) -> Saved:
+    """Write a file, if one was asked for; an error is returned, so that an answer that took hours is still printed."""
     if path is None:
         return Saved()
     try:
@@ -167,7 +164,7 @@ def saved(path: Path | None, write: Callable[[Path], object]) -> Saved:
     except BrokenPipeError:
         raise
     except Exception as error:
-        message = expected(error)
+        message = expected_message(error)
         if message is None:
             raise
         return Saved(None, message)
@@ -175,25 +172,25 @@ def saved(path: Path | None, write: Callable[[Path], object]) -> Saved:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: taken as the wish to stop with what there is, as Ctrl-C is."""
+    """Raised on SIGTERM, which stops a command in the same way as Ctrl-C."""
 
 
 class Interrupts:
-    """Within: Ctrl-C and SIGTERM are remembered, since the functions that keep what they have proved do not pass them on.
+    """A context that remembers Ctrl-C and SIGTERM, which functions catch in order to return what they have proved.
 
-    `code` is the exit code that the signal asks for, None if there was none.
+    `code` is the exit code for the signal, or None if there was none.
     """
 
     code: int | None = None
 
     @property
     def pressed(self) -> bool:
-        """Whether there was a signal."""
+        """Whether a signal was received."""
         return self.code is not None
 
     @property
-    def told(self) -> str:
-        """What happened, in a word."""
+    def word(self) -> str:
+        """The signal in a word."""
         return "terminated" if self.code == TERMINATED else "interrupted"
 
     def __enter__(self) -> Interrupts:
@@ -211,8 +208,8 @@ class Interrupts:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         for which, before in self._before.items():
-            if before is not None:  # it was none of Python's
+            if before is not None:  # None: the handler was not installed by Python
                 signal.signal(which, before)
-        # an import that the signal has cut leaves half a module: what fails then is no bug of ours
-        if self.pressed and isinstance(error, Exception) and expected(error) is None:
+        # A signal during an import leaves an incomplete module, so an unexpected error after it is not a bug.
+        if self.pressed and isinstance(error, Exception) and expected_message(error) is None:
             raise (Terminated() if self.code == TERMINATED else KeyboardInterrupt()) from error

@@ -1,4 +1,4 @@
-"""`gordan convert`: data once to arrays on disk."""
+"""The command `gordan convert`, which writes data to arrays on disk."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ from typing import Annotated
 import typer
 
 from gordan import io
-from gordan.cli.answers import headline, say, say_json
+from gordan.cli.answers import headline, print_json, print_line, print_notes
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Columns, bytes_of, tell
+from gordan.cli.data import TableOptions, parse_size
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io.store import require_store
 
-
-class Kind(StrEnum):
-    """How rows are stored."""
-
-    auto = "auto"
-    dense = "dense"
-    csr = "csr"
+Kind = StrEnum("Kind", ["AUTO", "DENSE", "CSR"])
 
 
 @command(
@@ -34,25 +28,27 @@ class Kind(StrEnum):
     fields={"convert": "folder kind n d entries kept already", "convert --check": "accepted reason bytes"},
 )
 def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
-    table: Columns,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Data: svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")
+    ],
+    table: TableOptions,
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
-    kind: Annotated[Kind, typer.Option(help="Storage: dense, csr, or auto, by the share of nonzero entries.")] = Kind.auto,
+    kind: Annotated[Kind, typer.Option(help="Storage: dense, csr, or auto, by the share of nonzero entries.")] = Kind.AUTO,
     memory_limit: MemoryLimit = None,
-    check: Annotated[bool, flag("--check", "Only compare the folder with its checksums.")] = False,
+    check: Annotated[bool, flag("--check", "Only compare a converted folder with its checksums.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Convert data to arrays on disk, for data larger than memory; every command reads the folder in place of a file.
+    """Convert data that is larger than memory to arrays on disk; every command reads the folder in place of a file.
 
-    If it is stopped or killed, rerun the command to resume.
+    If the conversion is stopped or killed, rerun the command to resume it.
 
-    Exit code 1: the check found a difference.
+    Exit code 0: converted, or checked without a difference. 1: the check found a difference.
     """
     if check:
         return _check(file if folder is None else folder, as_json)
     if folder is None:
         raise InputError("convert needs a folder to write to: gordan convert FILE DIR")
-    limit = bytes_of(memory_limit)
+    limit = parse_size(memory_limit)
     with Watch(f"converting {file}") as watch:
         done = io.convert(
             file,
@@ -62,13 +58,13 @@ def convert(
             memory_limit=limit,
             progress=lambda rows: watch.about(f"{rows} rows"),
         )
-    tell(done.notices)
+    print_notes(*done.notices)
     n, d = done.shape
     if as_json:
-        say_json(fields("convert", done, folder=str(folder), n=n, d=d), done.notices)
+        print_json(fields("convert", done, folder=str(folder), n=n, d=d), done.notices)
     else:
-        told = "already converted" if done.already else f"resumed after {done.kept} rows" if done.kept else "converted"
-        say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
+        action = "already converted" if done.already else f"resumed after {done.kept} rows" if done.kept else "converted"
+        print_line(f"{action}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
     return ANSWERED
 
 
@@ -81,7 +77,7 @@ def _check(folder: Path, as_json: bool) -> int:
         except InputError as error:
             reason = str(error)
     if as_json:
-        say_json(fields("convert --check", accepted=not reason, reason=reason, bytes=size))
+        print_json(fields("convert --check", accepted=not reason, reason=reason, bytes=size))
     else:
         headline(reason or f"{folder}: {size} bytes, all checksums match", not reason)
     return NO if reason else ANSWERED

@@ -1,4 +1,4 @@
-"""What a command reads: a table with labels, one class against the rest if asked for, and where its rows are in the file."""
+"""Read the data of a command: a table with labels, two classes or one class against the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gordan.certificates.data import About, Certificate
-from gordan.cli.answers import COPIES, as_given, note
+from gordan.cli.answers import TEMPORARY_COPIES, print_notes, with_original_names
 from gordan.cli.columns import warnings_for
 from gordan.cli.options import (
     Cluster,
@@ -36,10 +36,12 @@ from gordan.cli.options import (
 )
 from gordan.errors import InputError, did_you_mean
 from gordan.io import read
+from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
+from gordan.io.files import write_errors_at
 from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
-from gordan.io.table import Dialect, Table, Wanted, number
+from gordan.io.table import MAX_LISTED, Dialect, Table, Wanted, listed, number
 from gordan.memory import fits
 from gordan.verdicts.telling import described
 
@@ -47,11 +49,11 @@ if TYPE_CHECKING:
     from gordan.arrays import Array
     from gordan.verdicts import Verdict
 
-MOST_LISTED = 8
-
 
 def model_in(path: Path) -> Model:
-    """The model in a file; refused where rows may have several labels, of which a table has one."""
+    """Read a model; refuse one in which a row may have several labels, because a table has one label per row."""
+    if not is_container(path):
+        raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
     model = Model.load(path)
     if model.kind == "multilabel":
         raise InputError(f"{path} has several labels per row, which commands do not support; use gordan.load in Python")
@@ -60,11 +62,12 @@ def model_in(path: Path) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
+    """The rows and labels of a file.
 
-    `classes` are the values of y, in order; `notices` are what was said of the columns on stderr; `dialect`
-    is how its text is written, `left_out` are the rows of the file that were left out, `label` and `weight` are the names of
-    the columns of labels and weights, if they have names, and `scaling` says how X was scaled, as in `gordan.io.Model`.
+    `labels` are those of the file, and `y` is what is separated: the labels, or whether they are `positive`. `classes` are the
+    values of y in order; `notices` are the lines about the columns on stderr; `dialect` is the format of a text table;
+    `left_out` are the rows of the file that were left out; `label` and `weight` are the names of the columns of labels and
+    weights, if they have names; and `scaling` says how X was scaled, as in `gordan.io.Model`.
     """
 
     X: Any
@@ -83,33 +86,33 @@ class Data:
     scaling: Array | None = None
 
     @property
-    def told(self) -> str:
-        """The classes in words."""
+    def contrast(self) -> str:
+        """The classes in words, such as "yes against no"."""
         if self.positive is not None:
             return f"{self.positive} against the rest"
         return " against ".join(map(str, reversed(self.classes)))
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.labels)
 
     @property
     def d(self) -> int:
-        """And columns."""
+        """The number of columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
 
     @property
     def kept(self) -> Array:
-        """The numbers in the file, from 0, of the rows that were not left out."""
+        """The numbers in the file, from 0, of the rows that were kept."""
         return np.delete(np.arange(self.n + len(self.left_out)), self.left_out)
 
     def rows_in_file(self, rows: Sequence[int]) -> tuple[int, ...]:
-        """The numbers that these rows of X have in the file, where rows that were left out are counted."""
+        """Return the numbers in the file of these rows of X, where rows that were left out are counted."""
         return tuple(self.kept[[*rows]].tolist()) if self.left_out else tuple(rows)
 
-    def numbered(self, verdict: Verdict) -> Verdict:
-        """The verdict with the numbers that the rows of its witness have in the file."""
+    def with_file_rows(self, verdict: Verdict) -> Verdict:
+        """Return the verdict with the rows of its witness numbered as in the file."""
         witness = verdict.stated_witness
         if witness is None or not self.left_out:
             return verdict
@@ -117,11 +120,11 @@ class Data:
 
     @property
     def numbering(self) -> str:
-        """What the numbers of rows mean, in words."""
+        """How rows are numbered, in words."""
         return "from 0, without the header" + ("; rows that are left out are counted" if self.left_out else "")
 
     def standardized(self) -> Data:
-        """The same with columns of mean 0 and standard deviation 1 (of mean as it is, where they are sparse)."""
+        """Return the data with columns scaled to standard deviation 1 and, unless they are sparse, mean 0."""
         X = self.X
         dense = isinstance(X, np.ndarray)
         if not (dense and fits(16.0 * X.size)) and not (hasattr(X, "tocsr") and hasattr(X, "multiply")):
@@ -131,10 +134,10 @@ class Data:
 
     @property
     def about(self) -> About:
-        """What a certificate says of this data; where columns were standardized, it is not about the file."""
+        """The description of this data for a certificate; after standardization it does not name the file."""
         file = self.scaling is None
         return About(
-            file=Path(as_given(str(self.path))).name if file else None,
+            file=Path(with_original_names(str(self.path))).name if file else None,
             size=self.path.stat().st_size if file and self.path.is_file() else None,
             label=self.label or None,
             weight=self.weight,
@@ -143,35 +146,35 @@ class Data:
         )
 
     def described(self, certificate: Certificate, positive: str | None = None) -> Certificate:
-        """A certificate about X and y, or about the class `positive` against the rest, with where these come from."""
+        """Return a certificate about X and y, or about the class `positive` against the rest, with a description of the data."""
         about = self.about if positive is None else replace(self.about, positive=positive)
         rules = (*(("missing",) if self.left_out else ()), *certificate.dropped)
         return described(replace(certificate, dropped=rules), about)
 
     @property
     def named_X(self) -> Any:
-        """X with the names of its columns, where they have names; those that are left in files have them already."""
-        return Named(self.X, self.names) if self.names is not None and isinstance(self.X, np.ndarray) else self.X
+        """X with the names of its columns, if they have any; data that stays in files has them already."""
+        return NamedMatrix(self.X, self.names) if self.names is not None and isinstance(self.X, np.ndarray) else self.X
 
     @property
     def named_y(self) -> Any:
-        """The labels with the name of their column, where it has one."""
-        y = self.y.view(NamedLabels)
+        """The labels with the name of their column, if it has one."""
+        y = self.y.view(NamedVector)
         y.name = self.label if self.positive is None else f"{self.label or 'label'} is {self.positive}"
         return y
 
     @property
     def named_weights(self) -> Any:
-        """The weights with the name of their column, where it has one; None where there are none."""
+        """The weights with the name of their column, if it has one; None if there are none."""
         if self.weights is None:
             return None
-        weights = self.weights.view(NamedLabels)
+        weights = self.weights.view(NamedVector)
         weights.name = self.weight
         return weights
 
 
-class NamedLabels(np.ndarray[Any, Any]):
-    """Labels, or weights, with a name, in the manner of a column of a data frame, and with the order of the labels, if any."""
+class NamedVector(np.ndarray[Any, Any]):
+    """A vector of labels or weights with a name, like a column of a data frame, and possibly with an order of its categories."""
 
     name: str | None = None
     categories: list[Any] | None = None
@@ -181,8 +184,8 @@ class NamedLabels(np.ndarray[Any, Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
-    """An array with names for its columns, in the manner of a data frame."""
+class NamedMatrix:
+    """A matrix with names for its columns, like a data frame."""
 
     values: Array
     columns: tuple[str, ...]
@@ -192,20 +195,20 @@ class Named:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array."""
+        """The shape of the matrix."""
         return self.values.shape
 
     def __getitem__(self, where: Any) -> Any:
         found = self.values[where]
-        return Named(found, self.columns) if found.ndim == 2 and found.shape[1] == len(self.columns) else found
+        return NamedMatrix(found, self.columns) if found.ndim == 2 and found.shape[1] == len(self.columns) else found
 
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 LEAST_MEMORY = 1 << 26
 
 
-def bytes_of(text: str | None) -> int | None:
-    """Bytes from such as 500MB, 1.5GiB or 2g."""
+def parse_size(text: str | None) -> int | None:
+    """Return the number of bytes of a size such as 500MB, 1.5GiB or 2g."""
     if text is None:
         return None
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", text.strip().lower())
@@ -219,7 +222,7 @@ def bytes_of(text: str | None) -> int | None:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[Any]:
-    """A client of the cluster for as long as it is needed; None where none was asked for."""
+    """Return a context with a client of the cluster; the client is None if no cluster was asked for."""
     if address is None:
         yield None
         return
@@ -232,23 +235,24 @@ def on_cluster(address: str | None) -> Iterator[Any]:
         client.close()
 
 
-def on_disk(path: Path) -> Path:
-    """The file; for `-` and for a pipe a copy, since files are opened more than once, until the program ends."""
+def local_copy(path: Path) -> Path:
+    """Return the path of a file, or of a temporary copy of standard input or a pipe, because files are read more than once."""
     stdin = path == Path("-")
     if not stdin and not path.is_fifo():
         return path
     folder = Path(tempfile.mkdtemp(prefix="gordan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / ("stdin" if stdin else path.name)
-    COPIES[str(target)] = "standard input" if stdin else str(path)
-    with target.open("wb") as copy, nullcontext(sys.stdin.buffer) if stdin else path.open("rb") as source:
+    TEMPORARY_COPIES[str(target)] = "standard input" if stdin else str(path)
+    opened = nullcontext(sys.stdin.buffer) if stdin else path.open("rb")
+    with opened as source, write_errors_at(folder), target.open("wb") as copy:
         shutil.copyfileobj(source, copy)
     return target
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Options: which columns of a file are read, and how its text is written."""
+class TableOptions:
+    """The options for the columns of a file and the format of a text table."""
 
     label: Label = None
     drop: Drop = None
@@ -261,27 +265,27 @@ class Columns:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What `gordan.io.read` and `convert` are asked for by these options; a tab may be written as two characters."""
+        """The arguments of `gordan.io.read` and `convert` for these options."""
         return {"label": self.label, "drop": self.drop or (), "keep_index": self.keep_index, **self.dialect}
 
     @property
     def dialect(self) -> dict[str, Any]:
-        """How the text is written."""
+        """The arguments for the format of a text table; a tab may be given as the two characters \\t."""
         sep = "\t" if self.sep == "\\t" else self.sep
         marks = {"sep": sep, "decimal": self.decimal, "thousands": self.thousands}
         return {**marks, "header": not self.no_header, "missing": str(self.missing)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Columns):
-    """Options: the file that a command reads, and which of its columns and classes."""
+class Source(TableOptions):
+    """The options for the file that a command reads, its columns and its classes."""
 
     file: File
     positive: Positive = None
 
     @property
     def arguments(self) -> list[str]:
-        """The options that were given, as they are written on a command line."""
+        """The options that differ from their defaults, as they are written on a command line."""
         words = []
         for option in fields(self):
             value = getattr(self, option.name)
@@ -299,12 +303,12 @@ class Source(Columns):
         memory_limit: str | None = None,
         weight: str | None = None,
     ) -> Data:
-        """Read a file of two classes, or take one class against the rest; `classes` are how few and how many there may be.
+        """Read a file of two classes, or one class against the rest; `classes` are the least and the largest number of classes.
 
-        The column `weight` holds weights, and is no feature. With a `client` the workers of its cluster read it (see
-        `rows.lazy.read_on`). Columns that are left out unasked, or look like the number of the row, are told on stderr at once.
+        The column `weight` holds weights and is not a feature. With a `client`, the workers of its cluster read the file (see
+        `rows.lazy.read_on`). Notices and warnings about the columns are printed to stderr at once.
         """
-        path, limit = self.file if client is not None else on_disk(self.file), bytes_of(memory_limit)
+        path, limit = self.file if client is not None else local_copy(self.file), parse_size(memory_limit)
         if weight is not None and client is None and (format_of(path) in DELIMITERS or self.missing is OnMissing.DROP):
             return self._weighted(path, weight, classes, limit)
         if weight is not None:
@@ -314,26 +318,25 @@ class Source(Columns):
             return replace(data, weights=_weights_beside(path, self.columns, weight), weight=named)
         if client is None:
             return self._data(read(path, **self.columns, memory_limit=limit), path, classes)
-        own = ("sep", "decimal", "thousands", "no_header", "missing")
-        if any(getattr(self, each.name) != each.default for each in fields(self) if each.name in own):
+        if self.dialect != TableOptions().dialect:
             raise InputError("--sep, --decimal, --thousands, --no-header and --missing are not supported with --cluster")
         from gordan.rows.lazy import read_on
 
         table = read_on(client, path, self.label, self.drop or (), self.keep_index)
-        tell(table.notices)
-        data = replace(_chosen(table, path, self.positive, classes), label=getattr(table, "label", None))
-        return replace(data, notices=table.notices)  # rows that are elsewhere are not looked at
+        print_notes(*table.notices)
+        data = replace(_select_classes(table, path, self.positive, classes), label=getattr(table, "label", None))
+        return replace(data, notices=table.notices)  # no warnings about columns, which would need the rows here
 
     def _data(self, table: Table, path: Path, allowed: tuple[int, float]) -> Data:
-        """The data of a table that was read here, with what is to be said of its columns."""
-        tell(table.notices)
-        data = replace(_chosen(table, path, self.positive, allowed), label=table.label)
+        """Return the data of a table, and print the notices and warnings about its columns."""
+        print_notes(*table.notices)
+        data = replace(_select_classes(table, path, self.positive, allowed), label=table.label)
         found = warnings_for(table, data.y)
-        tell(found)
+        print_notes(*found)
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
 
     def _weighted(self, path: Path, weight: str, allowed: tuple[int, float], limit: int | None) -> Data:
-        """The data of a table in memory, of which one column holds weights: it is read as the features are."""
+        """Read a table in which one of the columns holds weights, together with the features."""
         table = read(path, **self.columns, memory_limit=limit)
         header = names_in(path, table.dialect) or []
         at = Wanted().position(weight, header if table.dialect.header else None, path, len(header))
@@ -348,7 +351,7 @@ class Source(Columns):
 
 
 def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
-    """The column of a file that holds the weights: read as its labels, the label being left out."""
+    """Read the column of weights as if it were the label, with the label left out."""
     if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
         raise InputError(f"--weight names a column of a CSV, TSV, Parquet or .npy file, which {path} is not")
     left_out = [*columns["drop"], -1 if columns["label"] is None else columns["label"]]
@@ -362,26 +365,20 @@ def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Options: where the rows are read and searched."""
+class ComputeOptions:
+    """The options for where the data is kept and the computation runs."""
 
     cluster: Cluster = None
     memory_limit: MemoryLimit = None
     device: Device = None
 
 
-def tell(notices: Iterable[str]) -> None:
-    """Say on stderr what is to be said of the columns."""
-    for each in notices:
-        note(each)
-
-
 class TooManyClasses(InputError):
-    """A file has more classes than a command can use; a command may add what else to pass."""
+    """Raised if a file has more classes than a command can use, which may add advice to the message."""
 
 
-def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
-    """The data of a table: as few and as many classes as are allowed, or one against the rest."""
+def _select_classes(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
+    """Return the data of a table, with a number of classes that is `allowed`, or with one class against the rest."""
     assert table.y is not None  # labels were asked for
     classes = np.unique(table.y).tolist()
     fewest, most = allowed
@@ -391,21 +388,22 @@ def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, fl
         found = class_named(positive, classes, path)
         return Data(table.X, table.y == found, (False, True), table.y, table.names, path, found)
     if len(classes) > most:
-        many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
-        some = ", ".join(map(str, classes[:MOST_LISTED]))
-        hint = " (or is the label another column? --label NAME)" if many else ""
-        told = f"{path} has {len(classes)} classes, {some}{many}"
-        raise TooManyClasses(f"{told}; pass --positive {classes[0]} for that class against the rest{hint}")
+        hint = " (or is the label another column? --label NAME)" if len(classes) > MAX_LISTED else ""
+        raise TooManyClasses(
+            f"{path} has {len(classes)} classes, {listed(classes)}; "
+            f"pass --positive {classes[0]} for that class against the rest{hint}"
+        )
     return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
 
 
 def class_named(text: str, classes: list[Any], path: Path) -> Any:
-    """The class of a file that `text` names."""
+    """Return the class that `text` names; an InputError suggests a similar one."""
     for label in classes:
-        if str(label) == text:  # before any that is the same as a float
+        if str(label) == text:  # an exact match is preferred to an equal number
             return label
     for label in classes:
         if not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label:
             return label
-    shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
-    raise InputError(f"{path} has no class {text!r}; {did_you_mean(text, map(str, classes)) or f'its classes are {shown}'}")
+    raise InputError(
+        f"{path} has no class {text!r}; {did_you_mean(text, map(str, classes)) or f'its classes are {listed(classes)}'}"
+    )

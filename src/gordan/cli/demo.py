@@ -1,19 +1,19 @@
-"""`gordan demo`: three small sets with their verdicts, three methods that close in on one margin, and a picture."""
+"""The command `gordan demo`, which shows verdicts on three small data sets, three methods at work, and a picture."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
 import gordan
-from gordan.cli.answers import aligned, console, headline, require_output, say, say_json, weights_told
-from gordan.cli.commands import ANSWERED, Saved, command, saved
-from gordan.cli.data import Named
+from gordan.cli.answers import align_columns, console, format_weights, headline, print_json, print_line, require_output
+from gordan.cli.commands import ANSWERED, Saved, command, write_output
+from gordan.cli.data import NamedMatrix
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, flag
 from gordan.cli.progress import Watch
@@ -50,11 +50,11 @@ def demo(
     no_picture: Annotated[bool, flag("--no-picture", "Do not save a picture.")] = False,
     as_json: Json = False,
 ) -> int:
-    """See what gordan does, on data that comes with it: one set that is separable, one that is not, and one that nearly is."""
+    """Show what gordan does, on data that comes with it: one set that is separable, one that is not, and one that nearly is."""
     require_output(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)
-        written, told = (Saved(), "") if no_picture else _save(shown, picture)
+        written, remark = (Saved(), "") if no_picture else _save(shown, picture)
     if as_json:
         parts = {
             "setosa": fields("setosa", shown.separable),
@@ -62,17 +62,17 @@ def demo(
             "rash": fields("rash", shown.diagnosis),
             "methods": [fields("methods", trace, passes=float(trace.passes[-1])) for trace in shown.traces],
         }
-        say_json({**fields("demo", picture=written.path, **parts), **written.fields})
+        print_json({**fields("demo", picture=written.path, **parts), **written.fields})
     else:
-        _tell(shown, rounds)
-        if told:
-            say("\n" + told)
-    return written.ended(ANSWERED)
+        _print_results(shown, rounds)
+        if remark:
+            print_line("\n" + remark)
+    return written.exit_code(ANSWERED)
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What the demo has to show; X, y is the separable set."""
+    """The results that the demo prints; X and y are the separable set."""
 
     X: Array
     y: Array
@@ -96,42 +96,44 @@ def _run(rounds: int) -> Shown:
         gordan.separate(X, y),
         inseparable,
         inseparable.certificate is not None and bool(gordan.verify(inseparable.certificate, other, signs)),
-        gordan.diagnose(Named(values, names), rash),
+        gordan.diagnose(NamedMatrix(values, names), rash),
         [gordan.play(X * y[:, None], name, rounds, halves=y < 0) for name in METHODS],
     )
 
 
-def _tell(shown: Shown, rounds: int) -> None:
+def _print_results(shown: Shown, rounds: int) -> None:
     _title("1. iris, setosa against the rest: 150 flowers, 4 measurements in cm")
     headline(repr(shown.separable), True)
     _title("2. iris, virginica against the rest")
     headline(repr(shown.inseparable), False)
     if shown.accepted:
-        _tell_witness(shown.inseparable)
+        _print_witness(shown.inseparable)
     _title("3. a rash and a new soap, 12 people: does a logistic regression have estimates?")
     for line in repr(shown.diagnosis).split("\n"):
-        say(line)
+        print_line(line)
     _title(f"4. three methods close in on the margin of the first set, {rounds} rounds each")
-    _tell_methods(shown.traces)
+    _print_methods(shown.traces)
 
 
 def _title(text: str) -> None:
     typer.echo("\n" + typer.style(text, bold=True))
 
 
-def _tell_witness(verdict: Verdict) -> None:
-    """What anybody can add up."""
+def _print_witness(verdict: Verdict) -> None:
+    """Print the rows and weights of a witness, and how to check it by hand."""
     assert verdict.stated_witness is not None
-    weights = weights_told(verdict.stated_witness)
-    for line in aligned(
+    weights = format_weights(verdict.stated_witness)
+    for line in align_columns(
         [[f"row {row}", f"weight {weight}"] for row, weight in zip(verdict.stated_witness.rows, weights, strict=True)]
     ):
-        say("  " + line)
-    say("  Add up weight · label · (flower, 1) over these rows, label +1 or -1: the sum is exactly zero, column by column.")
-    say("  A plane with every flower on its side would make the same sum positive, so there is none.")
+        print_line("  " + line)
+    print_line(
+        "  Add up weight · label · (flower, 1) over these rows, label +1 or -1: the sum is exactly zero, column by column."
+    )
+    print_line("  A plane with every flower on its side would make the same sum positive, so there is none.")
 
 
-def _tell_methods(traces: list[Trace]) -> None:
+def _print_methods(traces: list[Trace]) -> None:
     from gordan.cli.tables import table
 
     made = table(None, "method", "passes", "margin between", "gap", "theorem")
@@ -144,14 +146,14 @@ def _tell_methods(traces: list[Trace]) -> None:
             "-" if trace.bound is None or trace.dual is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
         )
     console().print(made)
-    say("gap: relative width of the bracket. theorem: the game's gap ≤ the bound of the theorem after that many rounds.")
+    print_line("gap: relative width of the bracket. theorem: the game's gap ≤ the bound of the theorem after that many rounds.")
 
 
 def _save(shown: Shown, asked: Path | None) -> tuple[Saved, str]:
-    """What came of the picture, and what to say of it. Nobody asked for the one without a name: its failure is none."""
+    """Save the picture and return a line about it; if no file was named for it, failing to save it is not an error."""
     path = PICTURE if asked is None else asked
     try:
-        written = saved(path, lambda path: write_atomic(path, _drawn(shown, path)))
+        written = write_output(path, lambda path: write_atomic(path, _drawn(shown, path)))
     except ImportError:
         return Saved(), "(with matplotlib a picture is saved: pip install 'gordan[plot]')"
     if written.path is not None:
@@ -164,37 +166,20 @@ def _save(shown: Shown, asked: Path | None) -> tuple[Saved, str]:
 
 
 def _drawn(shown: Shown, path: Path) -> bytes:
-    """The petals with their plane, and the brackets closing, in the format that the name says."""
+    """Draw the petals with their plane, and the brackets of the methods, in the format of the file name."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    from gordan.plots import BoundaryDisplay, ConvergenceDisplay
+
+    figure = Figure(figsize=(11, 5), layout="constrained")
     kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
     if kind not in kinds:
         raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; pass a file name with one of these endings")
     left, right = figure.subplots(1, 2)
-    _draw_petals(left, shown.X[:, 2:], shown.y)
-    _draw_brackets(right, shown.traces)
+    petals = NamedMatrix(shown.X[:, 2:], ("petal length (cm)", "petal width (cm)"))
+    names = np.where(shown.y > 0, "setosa", "the rest")
+    BoundaryDisplay.from_estimator(gordan.MaxMarginClassifier().fit(petals.values, names), petals, names, ax=left)
+    ConvergenceDisplay.from_traces(shown.traces, ax=right)
     content = BytesIO()
     figure.savefig(content, format=kind, dpi=120)
     return content.getvalue()
-
-
-def _draw_petals(ax: Any, petals: Array, y: Array) -> None:
-    best = gordan.maximize_margin(petals, y)
-    for sign, name, marker in ((1, "setosa", "o"), (-1, "the rest", "s")):
-        ax.scatter(*petals[y == sign].T, s=16, marker=marker, label=name, alpha=0.8)
-    if best.w is not None and best.b is not None:
-        x = np.linspace(petals[:, 0].min(), petals[:, 0].max(), 2)
-        for shift, style in ((0.0, "-"), (best.margin[0], ":"), (-best.margin[0], ":")):
-            ax.plot(x, (shift - best.b - best.w[0] * x) / best.w[1], style, color="black", linewidth=1)
-    ax.set(xlabel="petal length (cm)", ylabel="petal width (cm)", ylim=(0, 2.7), title=f"largest margin {best.margin[0]:.4f} cm")
-    ax.legend()
-
-
-def _draw_brackets(ax: Any, traces: list[Trace]) -> None:
-    for trace, marker in zip(traces, "os^", strict=True):
-        every: Any = {"marker": marker, "markersize": 4.5, "markevery": max(1, len(trace) // 12)}
-        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method, **every)
-        ax.semilogx(trace.passes, trace.lower, color=line.get_color(), **every)
-    ax.set(xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None))
-    ax.legend(fontsize=8)

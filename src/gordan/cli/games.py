@@ -1,4 +1,4 @@
-"""`gordan race` and `gordan play`: methods at work on the rows of a file."""
+"""The commands `gordan race` and `gordan play`, which run methods of the research part on the rows of a file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 import gordan
 from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, note, require_output, say, say_json
-from gordan.cli.commands import ANSWERED, Interrupts, command, saved
+from gordan.cli.answers import headline, print_json, print_line, print_notes, require_output
+from gordan.cli.commands import ANSWERED, Interrupts, command, write_output
 from gordan.cli.data import Source
 from gordan.cli.fields import fields
 from gordan.cli.options import Device, Json, Standardize, TimeLimit, WithIntercept, method_names
@@ -20,7 +20,7 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
 
-# The gap at which the bar of `play` is full: it has no tolerance to stop at.
+# The gap at which the progress bar of `play`, which has no tolerance, is full.
 FULL_BAR = 1e-6
 
 
@@ -31,10 +31,18 @@ FULL_BAR = 1e-6
 )
 def race(
     source: Source,
-    html: Annotated[Path | None, typer.Option("--html", metavar="PAGE", help="Write one self-contained page with plots.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE", help="Write a self-contained HTML page with plots.")
+    ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="Name of a method. Repeatable. Default: six methods.", autocompletion=method_names),
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="METHOD",
+            help="Name of a method. Repeatable. Default: six methods.",
+            autocompletion=method_names,
+        ),
     ] = None,
     standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
@@ -48,7 +56,7 @@ def race(
     as_json: Json = False,
 ) -> int:
     """Run several methods on the same data and compare their cost."""
-    from gordan import report  # here, as in other commands: what only one of them needs delays all the others
+    from gordan import report  # imported here, so that other commands start without it
 
     require_output(html, source.file)
     if html is not None:
@@ -58,7 +66,7 @@ def race(
         data = data.standardized() if standardize else data
 
         def begin(what: str) -> None:
-            if interrupts.pressed:  # while the verdict was looked for
+            if interrupts.pressed:  # during the search for the verdict, which returns what it has
                 raise KeyboardInterrupt
             watch.about(what, data.X)
 
@@ -75,21 +83,21 @@ def race(
             begin=begin,
             callback=watch.moment,
         )
-        result = replace(measured, source=data.path.name, told=data.told, verdict=data.numbered(measured.verdict))
+        result = replace(measured, source=data.path.name, told=data.contrast, verdict=data.with_file_rows(measured.verdict))
         watch.about("writing")
-        written = saved(html, lambda path: write_atomic(path, report.page_html(result).encode()))
+        written = write_output(html, lambda path: write_atomic(path, report.page_html(result).encode()))
     if as_json:
-        say_json({**result.to_dict(), "html": written.path, "interrupted": interrupts.pressed, **written.fields}, data.notices)
+        print_json({**result.to_dict(), "html": written.path, "interrupted": interrupts.pressed, **written.fields}, data.notices)
     else:
         from gordan.cli.tables import race_table
 
         headline(result.verdict_told, result.verdict.separable)
         race_table(result)
         if result.hint:
-            note(f"hint: {result.hint}")
+            print_notes(f"hint: {result.hint}")
         if written.path is not None:
-            say(f"page written to {written.path}")
-    return written.ended(interrupts.code or ANSWERED)
+            print_line(f"page written to {written.path}")
+    return written.exit_code(interrupts.code or ANSWERED)
 
 
 @command(
@@ -100,9 +108,11 @@ def race(
 )
 def play(
     source: Source,
-    method: Annotated[str, typer.Argument(help="Name of a method.", autocompletion=method_names)] = "smooth_perceptron",
+    method: Annotated[
+        str, typer.Argument(metavar="METHOD", help="Name of a method.", autocompletion=method_names)
+    ] = "smooth_perceptron",
     rounds: Annotated[int, typer.Option(min=1, help="Maximum number of rounds.")] = 1000,
-    form: Annotated[str | None, typer.Option(help="Form of the method, published or game, where it has both.")] = None,
+    form: Annotated[str | None, typer.Option(metavar="FORM", help="Form of the method: published or game.")] = None,
     norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
     standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
@@ -124,21 +134,21 @@ def play(
         watch.about(method, data.X)
         halves = intercept.halves(problem.signs)
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
-        written = saved(save, trace.save)
+        written = write_output(save, trace.save)
     if as_json:
         content = fields("play", trace, guarantee=chosen.guarantee.statement, columns=trace.to_dict())
-        say_json({**content, **written.fields}, data.notices)
+        print_json({**content, **written.fields}, data.notices)
     else:
         from gordan.cli.tables import trace_table
 
         trace_table(trace, chosen.guarantee.statement)
         if written.path is not None:
-            say(f"trace written to {written.path}")
-    return written.ended(interrupts.code or ANSWERED)
+            print_line(f"trace written to {written.path}")
+    return written.exit_code(interrupts.code or ANSWERED)
 
 
 def _method(name: str, form: str | None, norm: float | None) -> gordan.methods.Method:
-    """The method of that name with these options, where it has them."""
+    """Return the method of this name with these options; refuse a norm for a method that has none."""
     entry = gordan.methods.get(name)
     if norm is not None and not entry.takes_norm:
         raise InputError(f"{name} does not take --norm; the p-norm methods and double_oracle do")

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands have: each is declared once, with the name that the library has for it."""
+"""Declare the arguments and options that several commands share, with the names that they have in the library."""
 
 from __future__ import annotations
 
@@ -11,48 +11,29 @@ import typer
 from gordan import methods
 from gordan.intercepts import Intercept
 
-
-class MultiClass(StrEnum):
-    """What `--multi-class` may be."""
-
-    OVO = "ovo"
-    OVR = "ovr"
-
-
-class OnInseparable(StrEnum):
-    """What `--on-inseparable` may be."""
-
-    WARN = "warn"
-    RAISE = "raise"
-    IGNORE = "ignore"
-
-
-class OnMissing(StrEnum):
-    """What `--missing` may be."""
-
-    RAISE = "raise"
-    DROP = "drop"
-
-
-class Regression(StrEnum):
-    """What `--model` may be."""
-
-    LOGISTIC = "logistic"
-    MULTINOMIAL = "multinomial"
-    ORDINAL = "ordinal"
-    POISSON = "poisson"
+# The choices of --multi-class, --on-inseparable, --missing and --model: the names in lower case.
+MultiClass = StrEnum("MultiClass", ["OVO", "OVR"])
+OnInseparable = StrEnum("OnInseparable", ["WARN", "RAISE", "IGNORE"])
+OnMissing = StrEnum("OnMissing", ["RAISE", "DROP"])
+Regression = StrEnum("Regression", ["LOGISTIC", "MULTINOMIAL", "ORDINAL", "POISSON"])
 
 
 def method_names(incomplete: str) -> list[str]:
-    """Names of methods that start so, for completion."""
+    """Return the names of methods that start with this text, for shell completion."""
     return [name for name in methods.names() if name.startswith(incomplete)]
 
 
-def flag(name: str, told: str) -> Any:
-    """An option without a value: newer versions of typer show `<bool>` behind it, unless told otherwise."""
-    return typer.Option(name, metavar="", help=told)
+def flag(name: str, text: str, panel: str | None = None) -> Any:
+    """Declare an option without a value; an empty metavar keeps newer versions of typer from showing `<bool>`."""
+    return typer.Option(name, metavar="", help=text, rich_help_panel=panel)
 
 
+def data_option(name: str, text: str, metavar: str | None = None) -> Any:
+    """Declare an option that says how the data is read."""
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel=DATA_PANEL)
+
+
+DATA_PANEL = "Data options"
 File = Annotated[
     Path,
     typer.Argument(
@@ -62,36 +43,32 @@ File = Annotated[
     ),
 ]
 Label = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COLUMN", help="Label column, by name or position from 0. Default: the last one."),
+    str | None, data_option("--label", "Label column, by name or position from 0. Default: the last one.", "COLUMN")
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", help="Ignore this column, by name or position (svmlight: by index). Repeatable."),
+    data_option("--drop", "Ignore this column, by name or position (svmlight: by index). Repeatable.", "COLUMN"),
 ]
-KeepIndex = Annotated[bool, flag("--keep-index", "Keep an unnamed first column that numbers the rows.")]
+KeepIndex = Annotated[bool, flag("--keep-index", "Keep an unnamed first column that counts the rows.", DATA_PANEL)]
 Sep = Annotated[
-    str | None,
-    typer.Option("--sep", metavar="CHARACTER", help="Column separator of a text table, such as ';'. Default: detected."),
+    str | None, data_option("--sep", "Column separator of a text table, such as ';'. Default: detected.", "CHARACTER")
 ]
-Decimal = Annotated[str, typer.Option("--decimal", metavar="CHARACTER", help="Decimal mark of a text table: . or ,")]
-Thousands = Annotated[str | None, typer.Option("--thousands", metavar="CHARACTER", help="Thousands separator of a text table.")]
-NoHeader = Annotated[bool, flag("--no-header", "The text table has no header: its first line is data.")]
+Decimal = Annotated[str, data_option("--decimal", "Decimal mark of a text table: . or ,", "CHARACTER")]
+Thousands = Annotated[str | None, data_option("--thousands", "Thousands separator of a text table.", "CHARACTER")]
+NoHeader = Annotated[bool, flag("--no-header", "The text table has no header: its first line is data.", DATA_PANEL)]
 Weight = Annotated[
     str | None,
-    typer.Option(
-        "--weight", metavar="COLUMN", help="Column with sample weights, by name or position; it is not used as a feature."
-    ),
+    data_option("--weight", "Column with sample weights, by name or position; it is not used as a feature.", "COLUMN"),
 ]
 Missing = Annotated[
-    OnMissing, typer.Option("--missing", help="Rows of a table with an empty or NA cell: refuse them, or drop them.")
+    OnMissing, data_option("--missing", "What to do with rows that have an empty or NA cell: raise an error, or drop them.")
 ]
 Standardize = Annotated[
-    bool, flag("--standardize", "Scale columns to mean 0 and standard deviation 1 first; sparse ones keep their zeros.")
+    bool,
+    flag("--standardize", "Scale columns to mean 0 and standard deviation 1; sparse columns are not centered.", DATA_PANEL),
 ]
 Positive = Annotated[
-    str | None,
-    typer.Option("--positive", metavar="CLASS", help="One class against the rest, for files with more than two classes."),
+    str | None, data_option("--positive", "Take this class against the rest, if there are more than two.", "CLASS")
 ]
 MemoryLimit = Annotated[
     str | None,
@@ -116,12 +93,12 @@ Device = Annotated[
 WithIntercept = Annotated[
     Intercept,
     typer.Option(
-        "--intercept", help="free: x·w + b. penalized: b counts in the norm of w. none: the plane passes through the origin."
+        "--intercept", help="free: x·w + b. penalized: b is part of the norm. none: the plane passes through the origin."
     ),
 ]
 WithModel = Annotated[
     Regression,
-    typer.Option("--model", help="multinomial and ordinal: several classes. poisson: labels are counts."),
+    typer.Option("--model", help="The regression. multinomial, ordinal: several classes. poisson: the labels are counts."),
 ]
 Reference = Annotated[str | None, typer.Option("--reference", metavar="CLASS", help="Reference class of a multinomial model.")]
 Order = Annotated[
@@ -135,13 +112,15 @@ TimeLimit = Annotated[
 WithMultiClass = Annotated[
     MultiClass,
     typer.Option(
-        "--multi-class", help="With several classes, ovo: one plane per pair. ovr: one plane per class against the rest."
+        "--multi-class", help="For several classes, ovo: one plane per pair. ovr: one plane per class against the rest."
     ),
 ]
 WithOnInseparable = Annotated[
     OnInseparable,
     typer.Option(
-        "--on-inseparable", help="If no plane separates, warn or ignore: fit by squared hinge loss. raise: write no model."
+        "--on-inseparable",
+        help="If no plane separates the classes: fit by squared hinge loss, with a warning (warn) or without one (ignore), "
+        "or write no model (raise).",
     ),
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]

@@ -1,4 +1,4 @@
-"""`gordan verify`: the certificates in a file, and the labels that each of them is about."""
+"""The commands `gordan verify`, which checks certificates, and `gordan checker`, which prints a standalone checker."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
 from gordan.certificates.verify import MOST_NAMES, design_hint, other_label, other_names, provenance, verified_for
-from gordan.cli.answers import headline, say_json, say_lines
+from gordan.cli.answers import headline, print_json, print_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source, TooManyClasses, class_named, model_in, on_disk
+from gordan.cli.data import Data, Source, TooManyClasses, class_named, local_copy, model_in
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
@@ -29,7 +29,7 @@ from gordan.io import Model
 from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
 from gordan.io.model import pairs
-from gordan.io.reading import format_of, names_in, prepared
+from gordan.io.reading import format_of, names_in, resolve_columns
 from gordan.io.table import Dialect, Wanted
 from gordan.rows import stored
 
@@ -41,21 +41,22 @@ from gordan.rows import stored
     fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names"},
 )
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file that has certificates.")],
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates.")],
     source: Source,
     weight: Weight = None,
     as_json: Json = False,
 ) -> int:
-    """Check a certificate against the data: everything is re-derived, in exact arithmetic where floats do not decide.
+    """Check a certificate against the data: everything is derived again, in exact arithmetic where floats do not decide.
 
-    Label, class, columns and weights are those that the certificate names, where the file has them and no option says otherwise.
+    The label column, the class, the columns and the weights are those that the certificate names, if the file has them and no
+    option says otherwise.
 
-    Exit code 0: accepted. 1: rejected: the claim does not follow, or the data has other classes. 2: a file cannot be read, a
-    label is missing, or there are too many classes. `check.py` (see `gordan checker`) has the same codes.
+    Exit code 0: accepted. 1: rejected, because the claim does not follow or the data has other classes. 2: a file cannot be
+    read, a label is missing, or there are too many classes. `check.py` (see `gordan checker`) has the same exit codes.
     """
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []
-        source, weight = as_stated(source, weight, claims[0].certificate)
+        source, weight = with_stated_columns(source, weight, claims[0].certificate)
         data = _data_for(claims, source, weight)
         model = Model.load(certificate) if is_container(certificate) else None
         data = data if model is None else replace(data, X=model.scaled(data.X))
@@ -65,18 +66,18 @@ def verify(
     remarks = _remarks([name for name in source.drop or () if name not in asked], model)
     if as_json:
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
-        say_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *remarks))
+        print_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *remarks))
     else:
         for each, after in zip(checked, [*checked[1:], None], strict=True):
-            each.tell()
+            each.print()
             *notes, last = each.notes
             if after is None or after.notes != each.notes:  # once for planes of one model
-                say_lines([f"  {note}" for note in (*notes, *remarks, last)])
+                print_lines([f"  {note}" for note in (*notes, *remarks, last)])
     return ANSWERED if accepted else NO
 
 
 def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Data:
-    """The data that these claims are about, with as many classes as they allow."""
+    """Read the data for these claims; an error says what to do about too many classes or renamed columns."""
     several = any(claim.of_several for claim in claims)
     try:
         return source.read(classes=(1, math.inf if several else 2), weight=weight)
@@ -90,7 +91,7 @@ def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Da
 
 
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
-    """What was done to the columns before they were checked: those that were left out unasked, and the scaling of the model."""
+    """Return remarks about columns that were left out without being asked for, and about the scaling of the model."""
     names = [repr(name) for name in unasked if isinstance(name, str)]
     shown = f"{', '.join(names[:MOST_NAMES])}{', ...' if len(names) > MOST_NAMES else ''}"
     remarks = [f"{standalone.BESIDE}: {shown}"] if names else []
@@ -101,30 +102,33 @@ def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
 
 @command("gordan checker > check.py", "python3 check.py proof.json data.csv")
 def checker() -> int:
-    """Print a standalone checker, one Python file without dependencies, for people who check certificates without gordan.
+    """Print a standalone checker, one Python file without dependencies, which checks certificates without gordan.
 
-    It shares no code with the rest of gordan, reads CSV, TSV, svmlight and .npy files, and computes in exact arithmetic.
+    It shares no code with the rest of gordan, reads CSV, TSV, svmlight and .npy files, and uses exact arithmetic.
     """
-    say_lines([Path(standalone.__file__).read_text(encoding="utf-8").rstrip("\n")])
+    print_lines([Path(standalone.__file__).read_text(encoding="utf-8").rstrip("\n")])
     return ANSWERED
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A certificate. If it is about one plane of a model for several classes, `positive` is the class on its positive side, and
-    `against` the other one (None: all others). `least` is what a model says of the plane that it is about, and of the exact
-    minimizer of its loss; `unlike` what it says otherwise than the certificate."""
+    """A certificate and what a model file says about its plane.
+
+    If the plane is one of several, `positive` is the class on its positive side and `against` the other one (None: all others).
+    `least` is what the model states about a plane of least loss and the exact minimizer, and `disagreement` is how the model
+    contradicts the certificate, if it does.
+    """
 
     certificate: gordan.Certificate
     positive: Any = None
     against: Any = None
     least: LeastPlane | None = None
-    unlike: str = ""
+    disagreement: str = ""
 
-    def beyond(self, certificate: gordan.Certificate, problem: Any) -> str:
-        """Why what the model says beside the certificate does not follow from it; empty if it does."""
-        if self.unlike or self.least is None:
-            return self.unlike
+    def unproved_statement(self, certificate: gordan.Certificate, problem: Any) -> str:
+        """Return why a statement of the model does not follow from the certificate; empty if all statements follow."""
+        if self.disagreement or self.least is None:
+            return self.disagreement
         _, w, b = posed(certificate, problem)
         same = np.array_equal(w, self.least.w) and bool(np.all(b == self.least.b))
         if not same or self.least.objective != (certificate.lower, certificate.upper):
@@ -139,14 +143,14 @@ class Claim:
         return one or certificate.several or certificate.model != "logistic"
 
     @property
-    def told(self) -> str:
-        """What is against what, where that is to be said."""
+    def prefix(self) -> str:
+        """The classes of the plane as the beginning of a sentence, if the model has several planes."""
         return (
             "" if self.positive is None else f"{self.positive} against {'the rest' if self.against is None else self.against}: "
         )
 
     def data(self, data: Data) -> tuple[Any, Any]:
-        """X and y, as the certificate means them: for a pair of classes their own rows."""
+        """Return X and y as the certificate means them, for a pair of classes only their rows."""
         if self.against is not None:
             rows = np.flatnonzero((data.labels == self.positive) | (data.labels == self.against))
             if len(rows) == 0:
@@ -156,21 +160,21 @@ class Claim:
             return data.X, data.labels == self.positive
         if self.certificate.model != "logistic":
             return data.X, data.y
-        return data.X, self._one_class(data) if self._names_one(data) else data.y
+        return data.X, self._one_class(data) if self._is_one_class(data) else data.y
 
-    def _names_one(self, data: Data) -> bool:
-        """Whether it is about one class, and the data has not been taken as that class and the rest yet."""
+    def _is_one_class(self, data: Data) -> bool:
+        """Return whether the claim is about one class against the rest, and y still has the labels of the file."""
         truths = all(isinstance(label, bool) for label in self.certificate.classes)
         return data.positive is None and truths and data.y.dtype.kind != "b" and self.certificate.model == "logistic"
 
     def numbered(self, data: Data) -> str | None:
-        """The class that the certificate names, where the labels are 0 and 1 instead."""
+        """Return the class that the certificate names if the labels of the data are 0 and 1 instead, else None."""
         stated = (self.certificate.about or About()).positive
-        numbers = self.positive is None and self._names_one(data) and {*data.y.tolist()} == {0, 1}
+        numbers = self.positive is None and self._is_one_class(data) and {*data.y.tolist()} == {0, 1}
         return stated if numbers and stated not in ("0", "1") else None
 
     def _one_class(self, data: Data) -> Array:
-        """Which labels are the class that the certificate names, or 1 where they are 0 and 1."""
+        """Return which labels are the class that the certificate names, or 1 if they are 0 and 1."""
         about, numbers = self.certificate.about or About(), {*data.y.tolist()} == {0, 1}
         stated = about.positive if not numbers or about.positive in ("0", "1") else "1"
         if stated is None:
@@ -179,14 +183,14 @@ class Claim:
 
 
 def sides(model: Model) -> list[tuple[Any, Any]]:
-    """The class on the positive side of each plane and the one against it; None for all others, and where there are but two."""
+    """Return the class on the positive side of each plane and the one against it; None for all others, or for two classes."""
     if model.kind == "one-vs-one":
         return [(model.classes[j], model.classes[i]) for i, j in pairs(len(model.classes))]
     return [(label, None) for label in model.classes] if model.kind == "one-vs-rest" else [(None, None)]
 
 
 def claims_in(path: Path) -> list[Claim]:
-    """The certificate in a JSON file, or all those in a model file."""
+    """Return the claim of a certificate file, or all claims of a model file."""
     if is_container(path):
         model = model_in(path)
         if model.certificates is None:
@@ -195,7 +199,7 @@ def claims_in(path: Path) -> list[Claim]:
         by_loss = model.estimator == "LinearClassifier"
         planes: Sequence[LeastPlane | None] = least_planes(model) if by_loss else [None for _ in certificates]
         claims = enumerate(zip(certificates, sides(model), planes, strict=True))
-        return [Claim(own, *side, least, unlike(model, own, i)) for i, (own, side, least) in claims]
+        return [Claim(own, *side, least, disagreement(model, own, i)) for i, (own, side, least) in claims]
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
@@ -203,8 +207,8 @@ def claims_in(path: Path) -> list[Claim]:
         raise InputError(f"{path}: {error}{hint}") from None
 
 
-def unlike(model: Model, certificate: gordan.Certificate, i: int) -> str:
-    """What a model says of its plane i otherwise than the certificate of that; empty where they agree."""
+def disagreement(model: Model, certificate: gordan.Certificate, i: int) -> str:
+    """Return how a model contradicts the certificate of its plane i; empty if they agree."""
     first, second = pairs(len(model.classes))[i] if model.kind == "one-vs-one" else (0, -1)
     own = model.classes if model.kind == "multinomial" else (model.classes[first], model.classes[second])
     if model.kind != "one-vs-rest" and tuple(own) != certificate.classes:
@@ -216,41 +220,48 @@ def unlike(model: Model, certificate: gordan.Certificate, i: int) -> str:
     return "" if same and bracket else "the model has another plane or interval than its certificate"
 
 
-def as_stated(source: Source, weight: str | None, certificate: gordan.Certificate) -> tuple[Source, str | None]:
-    """The source, and the column of its weights, with what the certificate says of a file that has such columns."""
-    about, path = certificate.about or About(), on_disk(source.file)
+def with_stated_columns(source: Source, weight: str | None, certificate: gordan.Certificate) -> tuple[Source, str | None]:
+    """Return the source and its column of weights, completed by the columns that the certificate names and the file has."""
+    about, path = certificate.about or About(), local_copy(source.file)
     names = names_in(path, Dialect(**source.dialect)) or []
-    label, mass = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
-    label, weight = source.label or label, weight or (mass if certificate.dropped else None)
+    label, weight_column = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
+    label, weight = source.label or label, weight or (weight_column if certificate.dropped else None)
     if "missing" in certificate.dropped and format_of(path) in (*DELIMITERS, "parquet"):
         source = replace(source, missing=OnMissing.DROP)
     if not source.drop and not source.keep_index:
-        others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
+        others = extra_columns(names, about.columns or (), {weight, label or "".join(names[-1:])})
         source = replace(source, drop=_without_index(others, replace(source, file=path, label=label)))
     return replace(source, file=path, label=label), weight
 
 
-def beside(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[Any]:
-    """The columns beside those that a certificate names and the `others`, in a file that has all of these; else none. They are
-    given by name, or by position where the name does not tell which it is."""
+def extra_columns(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[Any]:
+    """Return the columns of a file beside those that a certificate names and the `others`; none if the file lacks one of those.
+
+    A column is given by its name, or by its position if the name is empty or not unique.
+    """
     known = columns and all(names.count(name) == 1 for name in columns)
     gone = [(j, name) for j, name in enumerate(names) if known and name not in {*columns, *others}]
     return [name if name.strip() and names.count(name) == 1 else j for j, name in gone]
 
 
 def _without_index(columns: list[Any], source: Source) -> list[Any]:
-    """Columns less the index of the file, which is left out, with a notice, when the file is read."""
+    """Return these columns without the index of the file, which is left out with a notice when the file is read."""
     named = tuple(column for column in columns if isinstance(column, str))
     if len(named) == len(columns):
         return columns
-    wanted, _ = prepared(source.file, format_of(source.file), Wanted(source.label, drop=named, dialect=Dialect(**source.dialect)))
+    wanted, _ = resolve_columns(
+        source.file, format_of(source.file), Wanted(source.label, drop=named, dialect=Dialect(**source.dialect))
+    )
     return [column for column in columns if column in named or column not in wanted.drop]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a claim; `renamed` are the columns that have other names than those it was made for, `label` is the name of
-    the column of labels, `remarks` are about its classes."""
+    """The result of checking a claim.
+
+    `renamed` are the columns with other names than in the data that it was made for, `label` is the name of the label column,
+    and `remarks` are about its classes.
+    """
 
     claim: Claim
     check: gordan.Check
@@ -266,34 +277,33 @@ class Checked:
         if claim.against is not None:  # some rows of a storage, which have no missing values
             certificate = replace(certificate, dropped=())
         weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
-        check = verified_for(certificate, X, y, data.weights if weighted else None, claim.beyond)
+        check = verified_for(certificate, X, y, data.weights if weighted else None, claim.unproved_statement)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
         return Checked(claim, check, other_names(certificate, data.names), data.label, remarks)
 
     @property
     def other_data(self) -> bool:
-        """Whether it was made for other data, if it says so."""
+        """Whether the certificate says that it was made for other data."""
         return self.check.same_data is False
 
     @property
     def other_names(self) -> bool:
-        """Whether columns, or that of the labels, have other names than those it was made for."""
+        """Whether columns, or the label column, have other names than in the data that it was made for."""
         return bool(self.renamed) or other_label(self.claim.certificate, self.label)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said beside the claim."""
+        """The lines to print below the claim."""
         certificate = self.claim.certificate
-        if self.claim.positive is not None and certificate.about is not None:  # which is in the first line
+        if self.claim.positive is not None and certificate.about is not None:  # the class is in the first line already
             certificate = replace(certificate, about=replace(certificate.about, positive=None))
-        told = self.claim.positive is not None
-        check = self.check
+        check, classes = self.check, self.claim.positive is None
         about = certificate, self.renamed, check.same_data, check.accepted
-        return provenance(*about, label=self.label, more=self.remarks, classes=not told)
+        return provenance(*about, label=self.label, more=self.remarks, classes=classes)
 
-    def tell(self) -> None:
-        """In words."""
+    def print(self) -> None:
+        """Print the first line of the answer."""
         if self.check:
-            headline(f"accepted: {self.claim.told}{self.check.claim}", True)
+            headline(f"accepted: {self.claim.prefix}{self.check.claim}", True)
         else:
-            headline(f"rejected: {self.claim.told}{self.check.reason} (it claims that {self.check.claim})", False)
+            headline(f"rejected: {self.claim.prefix}{self.check.reason} (it claims that {self.check.claim})", False)

@@ -1,4 +1,4 @@
-"""Tables in the terminal, drawn by rich."""
+"""Print tables with rich."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from gordan.cli.answers import console, say, visible
+from gordan.cli.answers import console, escape_controls, print_line
 from gordan.report.page import passes_told, seconds_told, step_told
 from gordan.verdicts import outward
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from gordan.report.racing import Step
     from gordan.trace import Trace
 
-# Lines of a trace that are printed.
+# At most this many rounds of a trace are printed.
 MOST_LINES = 16
 
 
 def table(title: str | None, first: str, *others: str) -> Table:
-    """An empty table with these headings; all but the first are numbers."""
+    """Return an empty table with these headings; all columns but the first hold numbers."""
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     made.add_column(first, no_wrap=True)
     for heading in others:
-        made.add_column(heading, justify="right", overflow="fold")  # of a number nothing is left out
+        made.add_column(heading, justify="right", overflow="fold")  # numbers are wrapped rather than cut
     return made
 
 
 def race_table(race: Race) -> None:
-    """First positive margin, time to tol and last bracket of each method."""
+    """Print the first positive margin, the time to tol and the last bracket of each method."""
     made = table(
-        visible(f"{race.source}: {race.told}"),
+        escape_controls(f"{race.source}: {race.told}"),
         "method",
         "first separator",
         f"to gap {race.tol:g}",
@@ -59,8 +59,8 @@ def _step(step: Step | None) -> str:
 
 
 def trace_table(trace: Trace, statement: str) -> None:
-    """Some of the recorded rounds, the first and the last among them."""
-    say(f"{trace.method}, {trace.form} form; theorem: {statement}")
+    """Print some of the recorded rounds, including the first and the last."""
+    print_line(f"{trace.method}, {trace.form} form; theorem: {statement}")
     made = table(None, "round", "passes", "lower", "upper", "gap", "regret", "theorem")
     chosen = np.unique(np.linspace(0, len(trace) - 1, min(MOST_LINES, len(trace))).round().astype(int))
     for k in chosen.tolist():
@@ -76,13 +76,15 @@ def trace_table(trace: Trace, statement: str) -> None:
             "-" if trace.bound is None else f"{trace.bound[k]:.1e}",
         )
     _print(made)
-    say("lower, upper: bounds on the margin. regret: (R^w + R^p)/Σα of the two players. theorem: its bound on the game's gap.")
+    print_line(
+        "lower, upper: bounds on the margin. regret: (R^w + R^p)/Σα of the two players. theorem: its bound on the game's gap."
+    )
     last = int(trace.t[-1])
-    say(f"stopped: round limit ({last})" if trace.status == "rounds" else f"stopped after round {last}: {trace.status}")
+    print_line(f"stopped: round limit ({last})" if trace.status == "rounds" else f"stopped after round {last}: {trace.status}")
 
 
 def _print(made: Table) -> None:
     target = console()
-    if not target.is_terminal:  # a pipe has no width to fit into
+    if not target.is_terminal:  # a pipe has no width
         target.width = 200
     target.print(made)

@@ -1,4 +1,4 @@
-"""`gordan separate` and `gordan diagnose`: questions that are answered with proof."""
+"""The commands `gordan separate` and `gordan diagnose`, whose answers are proved."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import gordan
-from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_lines, say_witness
-from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Columns, Data, Place, Source, TooManyClasses, class_named, on_cluster
+from gordan.cli.answers import (
+    format_rows,
+    headline,
+    print_json,
+    print_line,
+    print_lines,
+    print_notes,
+    print_witness,
+    require_output,
+)
+from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, command, write_output
+from gordan.cli.data import ComputeOptions, Data, Source, TableOptions, TooManyClasses, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -30,7 +39,7 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
 
-# How few and how many different outcomes the data of a model may have.
+# The least and the largest number of different outcomes for each model.
 CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2), Regression.POISSON: (1, math.inf)}
 
 
@@ -43,15 +52,15 @@ CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2
 )
 def separate(
     source: Source,
-    place: Place,
+    place: ComputeOptions,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     as_json: Json = False,
 ) -> int:
-    """Is there a plane between the two classes? Yes or no, with proof.
+    """Decide whether a plane separates the two classes, with proof.
 
-    Exit code 0: separable. 1: not separable. 3: undecided. Rows are counted from 0, without the header.
+    Exit code 0: separable. 1: not separable. 3: undecided. Rows are numbered from 0, without the header.
     """
     require_output(certificate, source.file)
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch, on_cluster(place.cluster) as client:
@@ -66,31 +75,31 @@ def separate(
             callback=watch.verdict if watch.visible else None,
         )
         written = _write_certificate(certificate, v, data)
-    v = data.numbered(v)
+    v = data.with_file_rows(v)
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
-        say_json({**content, **written.fields}, data.notices)
+        print_json({**content, **written.fields}, data.notices)
     else:
         headline(repr(v), v.separable)
         if v.stated_witness is not None:
-            say_witness(v.stated_witness, data)
-        _tell_written(certificate, written)
+            print_witness(v.stated_witness, data)
+        _print_written(certificate, written)
     if interrupts.pressed:
-        note(interrupts.told)
-    return written.ended(interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable])
+        print_notes(interrupts.word)
+    return written.exit_code(interrupts.code or {True: ANSWERED, False: NO, None: UNDECIDED}[v.separable])
 
 
 def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis, data: Data) -> Saved:
-    """Write the certificate, if a file was named for it and there is one, with what it is about."""
+    """Write the certificate, with a description of the data, if there is one and a file was named for it."""
     if path is None or answer.certificate is None:
         return Saved()
     certificate = data.described(answer.certificate)
-    return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
+    return write_output(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
-def _tell_written(path: Path | None, written: Saved) -> None:
+def _print_written(path: Path | None, written: Saved) -> None:
     if path is not None and written.error is None:
-        say(f"certificate written to {path}" if written.path else "no certificate was written: nothing is proved")
+        print_line(f"certificate written to {path}" if written.path else "no certificate was written: nothing is proved")
 
 
 @command(
@@ -115,9 +124,9 @@ def diagnose(
     time_limit: TimeLimit = None,
     as_json: Json = False,
 ) -> int:
-    """Do the estimates of a regression exist? Complete or quasi-complete separation, or overlap, with proof.
+    """Decide whether the estimates of a regression exist: complete or quasi-complete separation, or overlap, with proof.
 
-    Exit code 3: undecided.
+    Exit code 0: decided. 3: undecided.
     """
     require_output(certificate, source.file)
     if reference is not None and model is not Regression.MULTINOMIAL:
@@ -130,7 +139,7 @@ def diagnose(
         watch.about("diagnosing")
         found = gordan.diagnose(
             data.named_X,
-            ordered(data, order, model),
+            with_class_order(data, order, model),
             model=str(model),
             reference=None if reference is None else class_named(reference, [*data.classes], data.path),
             intercept=str(intercept),
@@ -143,33 +152,33 @@ def diagnose(
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
         event = data.classes[1] if model is Regression.LOGISTIC else None
-        told = [_of_class(sentence, data) for sentence in found.explanation]
+        told = [_in_class_words(sentence, data) for sentence in found.explanation]
         content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
-        say_json({**content, **written.fields}, data.notices)
+        print_json({**content, **written.fields}, data.notices)
     else:
-        _tell_diagnosis(found, data, _outcome_told(data, source, model))
-        _tell_written(certificate, written)
+        _print_diagnosis(found, data, _outcome_line(data, source, model))
+        _print_written(certificate, written)
         if found.next_steps and model in (Regression.LOGISTIC, Regression.MULTINOMIAL):
-            say_lines(["", *_next_commands(source, weight, intercept, data, found)])
+            print_lines(["", *_next_commands(source, weight, intercept, data, found)])
     if interrupts.pressed:
-        note(interrupts.told)
-    return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
+        print_notes(interrupts.word)
+    return written.exit_code(interrupts.code or (ANSWERED if found.proved else UNDECIDED))
 
 
-def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
-    """A diagnosis in words, with what is asked about, and without the lines of Python and the event, which that has."""
+def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
+    """Print a diagnosis, with the line `outcome` in place of the event, and without the lines of Python code."""
     lines = (line for line in str(found).split("\n") if not line.startswith("Event: ") and line.strip() not in found.next_steps)
-    first, *rest = (_of_class(line, data) for line in lines)
+    first, *rest = (_in_class_words(line, data) for line in lines)
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
-        say(line)
+        print_line(line)
     if found.kind == "quasi-complete":
         what = "Rows strictly on the correct side" if found.model == "logistic" else "Separated rows"
-        say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
+        print_line(f"{what}: {format_rows(found.rows)} ({data.numbering}).")
 
 
-def _of_class(words: str, data: Data) -> str:
-    """Words about a class against the rest: that class, or another one."""
+def _in_class_words(words: str, data: Data) -> str:
+    """Rewrite a sentence about True and False in terms of the class that is taken against the rest."""
     if data.positive is None:
         return words
     name, label = data.named_y.name, data.label or "label"
@@ -177,15 +186,15 @@ def _of_class(words: str, data: Data) -> str:
     return words.replace(f"{name} = False", f"{label} ≠ {data.positive}")
 
 
-def _outcome_told(data: Data, source: Source, model: Regression) -> str:
-    """Which column is the outcome, and which of its values the event."""
+def _outcome_line(data: Data, source: Source, model: Regression) -> str:
+    """Return a line that says which column is the outcome, and which of its values the event."""
     event = f"; the event is {data.positive or data.classes[1]}" if model is Regression.LOGISTIC else ""
     last = "" if source.label is not None else " (the last column; --label names another one)"
     return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
 
 
 def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
-    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood."""
+    """Return commands for models that have estimates on separated data: ridge, and Firth's penalized likelihood."""
     aliased = [name for name in found.dependent or () if name in (data.names or ())]
     source = replace(source, drop=[*(source.drop or ()), *aliased])
     weights = [] if weight is None else ["--weight", weight]
@@ -196,30 +205,30 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
 
 
 def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[str]:
-    """Commands that fit Firth's penalized likelihood in Python."""
-    default = Columns().columns
-    asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
-    y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
-    X, names, mass = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
+    """Return shell commands that fit Firth's penalized likelihood in Python."""
+    default = TableOptions().columns
+    asked = "".join(f", {name}={_python_literal(value)}" for name, value in source.columns.items() if value != default[name])
+    y = "t.y" if data.positive is None else f"t.y == {_python_literal(data.positive)}"
+    X, names, weights = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
     if data.weight is not None:
-        X, names, mass = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
+        X, names, weights = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
     lines = [
-        f"t = gordan.io.read({_python(str(source.file))}{asked})",
-        *([] if data.weight is None else [f"k = t.names.index({_python(data.weight)})"]),
-        f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{mass})",
+        f"t = gordan.io.read({_python_literal(str(source.file))}{asked})",
+        *([] if data.weight is None else [f"k = t.names.index({_python_literal(data.weight)})"]),
+        f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{weights})",
         f"print(*zip({names}, f.coef_.tolist()))",
     ]
-    imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
+    imports = ["import gordan", *(["import numpy as np"] if weights else []), "from firthmodels import FirthLogisticRegression"]
     return ["pip install firthmodels", "python3 - <<'END'  # Firth's estimates", *imports, *lines, "END"]
 
 
-def _python(value: Any) -> str:
-    """A value as Python writes it, text in double quotes."""
+def _python_literal(value: Any) -> str:
+    """Return a value as a Python literal, with text in double quotes."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, list)) else repr(value)
 
 
-def ordered(data: Data, order: str | None, model: Regression) -> Any:
-    """The labels with the order of their classes, where that matters; of text it is said which it is, if nobody has."""
+def with_class_order(data: Data, order: str | None, model: Regression) -> Any:
+    """Return the labels, for an ordinal model with the order of their classes; warn if text is ordered alphabetically."""
     y = data.named_y
     if model is not Regression.ORDINAL:
         if order is not None:
@@ -232,8 +241,8 @@ def ordered(data: Data, order: str | None, model: Regression) -> Any:
             raise InputError(f"--order {order}: it must name each class once; they are {', '.join(map(str, data.classes))}")
     elif len(data.classes) > 2 and isinstance(data.classes[0], str):
         given, example = " < ".join(data.classes), ",".join(reversed(data.classes))
-        note(
-            f"warning: the classes are text, taken in the order of the alphabet, {given}; pass --order with the lowest class "
+        print_notes(
+            f"warning: the classes are text and taken in alphabetical order, {given}; pass --order with the lowest class "
             f"first, such as --order {example}"
         )
     return y

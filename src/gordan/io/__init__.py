@@ -1,4 +1,4 @@
-"""Files: readers for data, conversion to arrays that are mapped, model files, atomic writes."""
+"""Read tables of data, convert them to memory-mapped arrays, and read and write model files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Converted", "Model", "Table", "check", "convert", "read", "write_atomic"]
 
-# `import gordan` needs none of them.
+# `import gordan` needs none of these modules, so they are imported when first used.
 __getattr__ = lazy_attributes(
     __name__,
     {

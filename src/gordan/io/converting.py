@@ -1,4 +1,4 @@
-"""Convert a file or a folder once into arrays that are mapped: streaming, and resumable after a kill at any instant."""
+"""Convert a file or a folder to memory-mapped arrays in bounded memory; a conversion that was killed can be resumed."""
 
 from __future__ import annotations
 
@@ -14,26 +14,38 @@ import numpy as np
 from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
-from gordan.io.files import naming
+from gordan.io.files import write_errors_at
 from gordan.io.npy import open_npy
 from gordan.io.parquet import open_parquet
 from gordan.io.parts import Parts
-from gordan.io.reading import columns_to_drop, format_of, prepared
-from gordan.io.store import JOURNAL, MANIFEST, Piece, Writer, begun, discard, manifest_of, tidy
-from gordan.io.svmlight import MOST_INDEX, Entries, dropped_numbers, labelled, require_numbers
-from gordan.io.table import Dialect, Labels, Wanted, require_finite, without
-from gordan.io.text import Text, take_rows
+from gordan.io.reading import columns_to_drop, format_of, resolve_columns
+from gordan.io.store import (
+    JOURNAL,
+    MANIFEST,
+    Piece,
+    Writer,
+    manifest_of,
+    remove_output_files,
+    remove_working_files,
+    unfinished_head,
+)
+from gordan.io.svmlight import MAX_INDEX, Entries, dropped_indices, has_labels, require_existing_columns
+from gordan.io.table import Dialect, Labels, Wanted, drop_columns, require_finite
+from gordan.io.text import Text, read_rows
 
-# Entries of a piece unless memory is short.
-ENTRIES = 1 << 22
-# Share of entries that are not zero from which on rows are stored dense.
-DENSE = 0.25
+# The number of entries in a piece, unless `memory_limit` asks for less.
+PIECE_ENTRIES = 1 << 22
+# Rows are stored dense if at least this share of their entries is not zero.
+DENSE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion wrote. `kept` is the number of rows that an earlier, stopped run had written; `notices` are as in a
-    `gordan.io.Table`."""
+    """The result of a conversion.
+
+    `kept` is the number of rows that an earlier, interrupted run had written, `already` says whether that run was complete, and
+    `notices` are those of a `gordan.io.Table`.
+    """
 
     path: Path
     kind: str
@@ -60,29 +72,29 @@ def convert(
     memory_limit: int | None = None,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> Converted:
-    """Convert data to a folder of arrays that `gordan.io.read` maps.
+    """Convert data to a folder of arrays that `gordan.io.read` maps into memory.
 
-    Memory in use is some 200 MB and what a row group takes, whatever the size of the source, and one label per row. If it is
-    stopped, the same call goes on where it was; if the source was changed in between, from the beginning.
+    The conversion needs about 200 MB of memory, plus one row group of a Parquet file and one label per row, whatever the size
+    of the source. If it is stopped, the same call resumes it, or starts again if the source has changed in the meantime.
 
     Parameters
     ----------
     source, target
-        svmlight, CSV, TSV, .npy or Parquet, a file or a folder of them; and the folder to write.
+        An svmlight, CSV, TSV, .npy or Parquet file, or a folder of Parquet files; and the folder to write.
     label
-        the label column, by name or position, as in `gordan.io.read`.
+        The label column, by name or position, as in `gordan.io.read`.
     drop
-        columns to leave out, by name or position, in svmlight by the index that the file has for them.
+        Columns to leave out, by name or position; in svmlight, by their index in the file.
     keep_index
-        keep a column without a name that counts the rows, as in `gordan.io.read`.
+        Keep a column without a name that counts the rows, as in `gordan.io.read`.
     sep, decimal, thousands, header, missing
-        how a table of text is written, as in `gordan.io.read`.
+        The format of a text table, as in `gordan.io.read`.
     kind
-        "dense", "csr", or "auto": dense if a quarter of the entries, as the first rows have it, is not zero.
+        "dense", "csr", or "auto": dense if at least a quarter of the entries in the first rows is not zero.
     memory_limit
-        bytes that the process should stay below, where those 200 MB are too many.
+        The number of bytes that the process should stay below, if 200 MB are too many.
     progress
-        called with the number of rows written so far.
+        Called with the number of rows written so far.
     """
     path, folder = Path(source), Path(target)
     if kind not in ("auto", "dense", "csr"):
@@ -90,97 +102,97 @@ def convert(
     found_kind = format_of(path)
     dialect = Dialect(sep, decimal, thousands, header, missing)
     wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)
-    wanted, notices = prepared(path, found_kind, wanted)
-    most = ENTRIES if memory_limit is None else max(1 << 12, min(ENTRIES, memory_limit // 128))
-    found = _source(path, found_kind, wanted, most)
-    stamp: dict[str, Any] = {
+    wanted, notices = resolve_columns(path, found_kind, wanted)
+    max_entries = PIECE_ENTRIES if memory_limit is None else max(1 << 12, min(PIECE_ENTRIES, memory_limit // 128))
+    found = _source(path, found_kind, wanted, max_entries)
+    request: dict[str, Any] = {
         "name": str(path.resolve()),
-        "stamp": _stamp(path),
+        "stamp": _fingerprint(path),
         "label": label,
         "asked": kind,
         "drop": list(wanted.drop) or None,
     }
     if dialect != Dialect():
-        stamp["dialect"] = vars(dialect)
+        request["dialect"] = vars(dialect)
     if (folder / MANIFEST).exists():
         done = manifest_of(folder)
-        if not _holds(done["source"], stamp):
+        if not _matches(done["source"], request):
             raise InputError(
-                f"{folder} holds other data or other columns, or {path} was changed since; name another folder, or delete it"
+                f"{folder} holds other data or other columns, or {path} has changed since; name another folder, or delete it"
             )
-        tidy(folder)
+        remove_working_files(folder)
         entries = sum(piece["entries"] for piece in done["pieces"])
         return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True, notices)
-    head = _begun(folder, stamp)
+    head = _resumable_head(folder, request)
     if head is None:
-        head = {**stamp, **found.settle(kind)}
+        head = {**request, **found.plan(kind)}
         if folder.exists():
-            discard(folder)  # what a conversion of something else, which was stopped, had written
+            remove_output_files(folder)  # left by an interrupted conversion of something else
     with Writer(folder, head) as writer:
         kept = writer.rows
         found.resume(writer, head)
-        for piece, labels in found.pieces(writer.place):
-            with naming(folder):
+        for piece, labels in found.pieces(writer.place):  # `labels` are those that no earlier piece has
+            with write_errors_at(folder):
                 writer.write(piece, labels)
             progress(writer.rows)
         if not writer.rows:
             raise InputError(f"{path} has no rows")
-        with naming(folder):
+        with write_errors_at(folder):
             shape = found.finish(writer)
         return Converted(folder, writer.kind, shape, writer.entries, kept, notices=notices)
 
 
-def _holds(head: dict[str, Any], stamp: dict[str, Any]) -> bool:
-    """Whether a conversion that says this of itself is the one that is asked for."""
-    return {name: head.get(name) for name in stamp} == stamp
+def _matches(head: dict[str, Any], request: dict[str, Any]) -> bool:
+    """Return whether the head of a conversion says that it was started by the same request."""
+    return {name: head.get(name) for name in request} == request
 
 
-def _begun(folder: Path, stamp: dict[str, Any]) -> dict[str, Any] | None:
-    """What a conversion that was stopped says of itself, if it is the one that is asked for."""
-    head = begun(folder)
+def _resumable_head(folder: Path, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the head of an interrupted conversion in this folder if it was started by the same request, else None."""
+    head = unfinished_head(folder)
     if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
         raise InputError(f"{folder} is not empty and was not written by gordan convert; name another folder")
-    return head if head is not None and _holds(head, stamp) else None
+    return head if head is not None and _matches(head, request) else None
 
 
-def _stamp(path: Path) -> list[list[Any]]:
-    """What tells whether the source is still the same."""
+def _fingerprint(path: Path) -> list[list[Any]]:
+    """Return name, size and time of change of each file of the source, by which a changed source is noticed."""
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
 
 class Source(Protocol):
-    """Something that can be converted."""
+    """A file or folder that is converted piece by piece."""
 
-    def settle(self, kind: str) -> dict[str, Any]:
-        """What must be known before the first row is written, as plain JSON: at least the "kind" of storage."""
+    def plan(self, kind: str) -> dict[str, Any]:
+        """Return what must be known before the first row is written, as plain JSON: at least the "kind" of storage."""
         ...
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        """Take up what `settle` found and what was written already."""
+        """Continue from a plan and from the pieces that are written already."""
         ...
 
     def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        """The rows from a place on (None: all), with the labels first seen in each piece."""
+        """Yield the pieces after a place (None: from the start), each with the labels that no earlier piece has."""
         ...
 
     def finish(self, writer: Writer) -> tuple[int, int]:
-        """Write the rest; the shape."""
+        """Write what is known only at the end, and return the shape."""
         ...
 
 
-def _source(path: Path, kind: str, wanted: Wanted, most: int) -> Source:
+def _source(path: Path, kind: str, wanted: Wanted, max_entries: int) -> Source:
     if kind == "svmlight":
-        return _Svmlight(path, wanted, most)
+        return _Svmlight(path, wanted, max_entries)
     if kind in DELIMITERS:
-        return _Delimited(path, wanted, most)
+        return _Delimited(path, wanted, max_entries)
     if kind in ("parquet", "npy"):
-        return _Arrays(path, wanted, kind, most)
+        return _Arrays(path, wanted, kind, max_entries)
     raise InputError(f"{path}: only svmlight, CSV, TSV, .npy and Parquet are converted; `gordan.io.read` reads it as it is")
 
 
 def csr_bytes(values: Array, indices: Array, counts: Array, before: int) -> dict[str, bytes]:
-    """The content of the three files for some rows, after so many entries."""
+    """Return the bytes to append to the three CSR files for some rows, given the number of entries `before` them."""
     return {
         "data.npy": values.astype("<f4" if values.dtype == np.float32 else "<f8", copy=False).tobytes(),
         "indices.npy": indices.astype("<i4").tobytes(),
@@ -188,190 +200,171 @@ def csr_bytes(values: Array, indices: Array, counts: Array, before: int) -> dict
     }
 
 
-class _Text:
-    """What svmlight and delimited text share: labels as codes, and pieces at places of a text."""
+class _LabelCodes:
+    """The labels of a text file: a code for each row, and the label for each code, which the pieces list as they appear."""
 
-    words = False  # see `Labels`
+    def __init__(self, writer: Writer, *, words: bool = False) -> None:
+        self.labels = Labels(words=words)
+        known = [entry for piece in writer.pieces for entry in piece["labels"]]
+        self.labels.restore([(base64.b64decode(text), line) for text, line in known])
+        self._listed = len(known)
 
-    def __init__(self, path: Path, most: int) -> None:
-        self.path, self.most = path, most
-        self.labels = Labels(words=self.words)
-        self.seen = 0
-        self.written = 0
-
-    def known(self, writer: Writer) -> None:
-        """Take up the labels and the entries that were written."""
-        told = [entry for piece in writer.pieces for entry in piece["labels"]]
-        self.labels.known([(base64.b64decode(text), line) for text, line in told])
-        self.seen, self.written = len(told), writer.entries
-
-    def new_labels(self, content: dict[str, bytes]) -> list[Any]:
-        """Add the codes of the labels since the last piece to its content; those not seen before."""
+    def add_to(self, piece: Piece) -> tuple[Piece, list[Any]]:
+        """Add the codes of the rows of a piece to its content, and return it with the labels that no earlier piece has."""
         codes, table = self.labels.drained()
-        content["codes.part"] = codes.astype("<i4").tobytes()
-        new = [[base64.b64encode(text).decode(), line] for text, line in table[self.seen :]]
-        self.seen = len(table)
-        return new
+        piece.content["codes.part"] = codes.astype("<i4").tobytes()
+        new = [[base64.b64encode(text).decode(), line] for text, line in table[self._listed :]]
+        self._listed = len(table)
+        return piece, new
 
-    def y(self, writer: Writer) -> Array:
-        """The labels of all rows."""
-        found: Array = self.labels.distinct(self.path)[writer.codes()]
-        return found
+    def of_all_rows(self, writer: Writer, path: Path) -> Array:
+        """Return the labels of all rows that were written."""
+        y: Array = self.labels.distinct(path)[writer.codes()]
+        return y
 
 
-class _Svmlight(_Text):
-    """svmlight: sparse rows, whose width and lowest index (0 or 1) are known when all have been read."""
+class _Svmlight:
+    """An svmlight file: sparse rows, whose width and lowest index (0 or 1) are known only when all have been read."""
 
-    words = True
-
-    def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
-        super().__init__(path, most)
+    def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
+        self.path, self.max_entries, self.written = path, max_entries, 0
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
-        self.dropped = dropped_numbers(wanted, path)
-        self.width, self.base, self.kind = 0, 1, "csr"  # of the file: columns that are left out count
-        self.lowest = MOST_INDEX
+        self.dropped = dropped_indices(wanted, path)
+        self.width, self.base, self.kind = 0, 1, "csr"  # `width` includes the columns that are left out
+        self.lowest = MAX_INDEX
 
-    def settle(self, kind: str) -> dict[str, Any]:
-        """Dense rows need their width before the first is written: the file is gone through once for it."""
+    def plan(self, kind: str) -> dict[str, Any]:
         entries = rows = 0
-        for indices, _, counts in self._read(None):
+        for indices, _, counts in self._read(None, Labels(words=True)):
             entries, rows = entries + len(indices), rows + len(counts)
-            self._note(indices)
-            if kind == "auto" and entries + rows >= self.most // 4:
-                kind = "dense" if entries > DENSE * rows * max(1, self.width) else "csr"
+            self._update_range(indices)
+            if kind == "auto" and entries + rows >= self.max_entries // 4:
+                kind = "dense" if entries > DENSE_SHARE * rows * max(1, self.width) else "csr"
             if kind == "csr":
-                return {"kind": "csr"}
-        if kind == "auto" and entries <= DENSE * rows * max(1, self.width):
+                return {"kind": "csr"}  # else the whole file is read here, because dense rows need their width beforehand
+        if kind == "auto" and entries <= DENSE_SHARE * rows * max(1, self.width):
             return {"kind": "csr"}
         base, width = int(self.lowest > 0), self.width + (self.lowest == 0)
-        require_numbers(self.dropped, base, width, self.path)
+        require_existing_columns(self.dropped, base, width, self.path)
         return {"kind": "dense", "width": width, "base": base}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.labels, self.lowest = head["kind"], Labels(words=True), MOST_INDEX
-        self.known(writer)
-        self.width, self.base = head.get("width", 0), head.get("base", 1)
+        self.kind, self.codes, self.lowest = head["kind"], _LabelCodes(writer, words=True), MAX_INDEX
+        self.width, self.base, self.written = head.get("width", 0), head.get("base", 1), writer.entries
         for piece in writer.pieces:  # the widest row and the lowest index so far
             self.width, self.lowest = max(self.width, piece["place"][2]), min(self.lowest, piece["place"][3])
 
-    def _read(self, place: Any) -> Iterator[tuple[Array, Array, Array]]:
+    def _read(self, place: Any, labels: Labels) -> Iterator[tuple[Array, Array, Array]]:
         with Text(self.path, (0, 1) if place is None else (int(place[0]), int(place[1]))) as text:
             self.text = text
             if place is None:
-                labelled(text, Wanted())
+                has_labels(text, Wanted())
             entries = Entries(text, True)
-            entries.labels = self.labels
-
+            entries.labels = labels
             while text.more():
-                take_rows(entries, self.most)
+                read_rows(entries, self.max_entries)
                 yield entries.drained()
 
-    def _note(self, indices: Array) -> None:
+    def _update_range(self, indices: Array) -> None:
         if len(indices):
             self.width = max(self.width, int(indices.max()))
             self.lowest = min(self.lowest, int(indices.min()))
 
     def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        for indices, values, counts in self._read(place):
+        for indices, values, counts in self._read(place, self.codes.labels):
             if not len(counts):
                 continue
-            self._note(indices)
-            indices, values, counts = without(indices, values, counts, self.dropped)
+            self._update_range(indices)
+            indices, values, counts = drop_columns(indices, values, counts, self.dropped)
             if self.kind == "csr":
-                first = int(0 not in self.dropped)  # from 1; put right at the end if it is from 0, unless that is known
+                first = int(0 not in self.dropped)  # a guess, unless index 0 is dropped; `finish` corrects it
                 content = csr_bytes(values, indices - first, counts, self.written)
             else:
                 X = np.zeros((len(counts), self.width - len(self.dropped)))
                 X[np.repeat(np.arange(len(counts)), counts), indices - self.base] = values
                 content = {"X.npy": X.astype("<f8", copy=False).tobytes()}
             self.written += len(indices)
-            labels = self.new_labels(content)
-            yield Piece(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]), labels
+            yield self.codes.add_to(Piece(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]))
 
     def finish(self, writer: Writer) -> tuple[int, int]:
-        y = self.y(writer)
+        y = self.codes.of_all_rows(writer, self.path)
         width = self.width if self.kind == "dense" else self.width + (self.lowest == 0)
         if not width:
             raise InputError(f"{self.path} has no entries, so its number of columns is unknown")
-        require_numbers(self.dropped, int(self.lowest > 0), width, self.path)
-        width -= len(self.dropped)
-        if self.kind == "dense":
-            writer.finish(y, (writer.rows, width), {"X.npy": "<f8"}, None)
-            return writer.rows, width
-        if self.lowest == 0 and 0 not in self.dropped:
+        require_existing_columns(self.dropped, int(self.lowest > 0), width, self.path)
+        shape = writer.rows, width - len(self.dropped)
+        if self.kind == "csr" and self.lowest == 0 and 0 not in self.dropped:
             writer.add_to_indices(1)
-        writer.finish(y, (writer.rows, width), {"data.npy": "<f8", "indices.npy": "<i4", "indptr.npy": "<i8"}, None)
-        return writer.rows, width
+        writer.finish(y, shape, _dtypes("<f8"), None)
+        return shape
 
 
-class _Delimited(_Text):
-    """CSV and TSV: the columns that are wanted. Their names are read from the head of the file, wherever the rows begin."""
+class _Delimited:
+    """A CSV or TSV file; the names of its columns are read from its header, wherever the rows resume."""
 
-    def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
-        super().__init__(path, most)
-        self.wanted = wanted
-        self.kind = "dense"
+    def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
+        self.path, self.wanted, self.max_entries = path, wanted, max_entries
+        self.kind, self.written = "dense", 0
 
-    def _read(self, place: Any) -> Iterator[Array]:
+    def _read(self, place: Any, labels: Labels) -> Iterator[Array]:
         with Text(self.path) as text:
             cells = Cells(text, self.wanted)
-            cells.labels, self.names, self.width, self.text = self.labels, cells.names, cells.width, text
+            cells.labels, self.names, self.width, self.text = labels, cells.names, cells.width, text
             if place is None:
                 yield from self._drain(cells)
                 return
         with Text(self.path, (int(place[0]), int(place[1]))) as text:
-            cells.go_to(text)
+            cells.continue_in(text)
             self.text = text
             yield from self._drain(cells)
 
     def _drain(self, cells: Cells) -> Iterator[Array]:
         while self.text.more():
-            take_rows(cells, self.most)
+            read_rows(cells, self.max_entries)
             yield cells.drained()
 
-    def settle(self, kind: str) -> dict[str, Any]:
+    def plan(self, kind: str) -> dict[str, Any]:
         if kind == "auto":
-            kind = _by_density(next(self._read(None), np.empty((0, 1))))
+            kind = _kind_by_density(next(self._read(None, Labels()), np.empty((0, 1))))
         return {"kind": kind}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.labels = head["kind"], Labels()
-        self.known(writer)
+        self.kind, self.codes, self.written = head["kind"], _LabelCodes(writer), writer.entries
 
     def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        for X in self._read(place):
+        for X in self._read(place, self.codes.labels):
             if len(X):
                 piece = _rows_piece(X, self.kind, self.written, list(self.text.place))
                 self.written += piece.entries
-                yield piece, self.new_labels(piece.content)
+                yield self.codes.add_to(piece)
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         shape = (writer.rows, self.width)
-        writer.finish(self.y(writer), shape, _dtypes("<f8"), self.names)
+        writer.finish(self.codes.of_all_rows(writer, self.path), shape, _dtypes("<f8"), self.names)
         return shape
 
 
 class _Arrays:
-    """Parquet and .npy: X by slices of rows, y in memory."""
+    """A Parquet or .npy file: X is read by slices of rows, and y is in memory."""
 
-    def __init__(self, path: Path, wanted: Wanted, kind: str, most: int) -> None:
+    def __init__(self, path: Path, wanted: Wanted, kind: str, max_entries: int) -> None:
         self.path = path
         self.chosen: list[int] | None = None
         self.names: tuple[str, ...] | None = None
         if kind == "parquet":
             if wanted.dialect.missing == "drop":
-                raise InputError(f"{path}: convert leaves no rows of Parquet out; write a file without missing values first")
+                raise InputError(f"{path}: convert cannot drop rows of Parquet files; write a file without missing values first")
             table = open_parquet(path, wanted)
             self.X, self.y, self.names = table.X, table.y, table.names
         else:
             self.X, self.y, self.chosen = open_npy(path, wanted)
         self.shape = len(self.X), self.X.shape[1] if self.chosen is None else len(self.chosen)
-        self.step = max(1, most // self.X.shape[1])
+        self.step = max(1, max_entries // self.X.shape[1])
         self.dtype = "<f4" if self.X.dtype.itemsize <= 2 or self.X.dtype == np.float32 else "<f8"
         self.kind, self.written = "dense", 0
 
     def _part(self, k: int) -> tuple[Array, int]:
-        """Rows from place k on, and the next place: a row group, or some rows."""
+        """Return the rows at place k (a row group, or some rows of an array), and the next place."""
         if isinstance(self.X, Parts):
             return self.X.parts[k].read(), k + 1
         part = np.asarray(self.X[k : k + self.step])[:, self.chosen]
@@ -380,9 +373,9 @@ class _Arrays:
         require_finite(part, self.path, first=k)
         return part, k + len(part)
 
-    def settle(self, kind: str) -> dict[str, Any]:
+    def plan(self, kind: str) -> dict[str, Any]:
         if kind == "auto":
-            kind = _by_density(self._part(0)[0])
+            kind = _kind_by_density(self._part(0)[0])
         return {"kind": kind}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
@@ -401,13 +394,13 @@ class _Arrays:
         return self.shape
 
 
-def _by_density(first: Array) -> str:
-    """How to store rows like these."""
-    return "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
+def _kind_by_density(first: Array) -> str:
+    """Return the kind of storage that suits rows like these."""
+    return "csr" if np.count_nonzero(first) < DENSE_SHARE * first.size else "dense"
 
 
 def _rows_piece(X: Array, kind: str, before: int, place: Any) -> Piece:
-    """Dense rows as a piece of either kind."""
+    """Return dense rows as a piece of either kind of storage."""
     if kind == "dense":
         return Piece(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
     rows, columns = np.nonzero(X)

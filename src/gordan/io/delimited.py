@@ -1,4 +1,4 @@
-"""CSV and TSV with a header: one line per row, quotes as in RFC 4180, every feature a finite number."""
+"""Read CSV and TSV files: one record per row, quotes as in RFC 4180, every feature a finite number."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import BLANKS, Dialect, Labels, Table, Wanted, is_missing, why_not_finite
-from gordan.io.text import Text, take_rows
+from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Table, Wanted, is_missing, listed, why_not_finite
+from gordan.io.text import Text, read_rows
 
-ENTRIES = 1 << 20  # of X, per call of the scanner
-COUNTED = 1 << 14  # entries of leading columns, at a time
+SCANNED_ENTRIES = 1 << 20  # entries of X for each call of the scanner
+LEADING_ENTRIES = 1 << 14  # entries of leading columns that are read at a time
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-# What may be between the columns of a file whose name says something else.
+# The separators that are recognized whatever the file is called.
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "vertical bars"}
-MOST_LISTED = 8
 LABEL, UNUSED = -1, -2
 AMOUNT = r"[+-]?\d[\d.,' ]*"
-# What a cell that is not a number may be instead of a category or a label.
-LOOKS = {
+# What a cell that is not a number looks like, and what to do about it, if it is neither a category nor a label.
+LOOKALIKES = {
     rf"{AMOUNT}\s*[%‰]$": "a number with a percent sign: write the number alone in every cell of the column",
     rf"[^\W\d]?[$€£¥₹]\s*{AMOUNT}$|{AMOUNT}\s*[$€£¥₹]$": "an amount of money: write the number alone in every cell of the column",
     r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2})([T ]|$)": "a date: make it a number, such as days since a day",
-    r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)": "an error of a spreadsheet: put the number there, or leave the row out",
+    r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)": "a spreadsheet error: replace it by the number, or leave the row out",
 }
 
 
 def read_delimited(path: Path, wanted: Wanted) -> Table:
-    """The table in a file of text, whose dialect is settled; X is dense float64."""
+    """Read a text table whose separator is known; X is dense float64."""
     with Text(path) as text:
         cells = Cells(text, wanted)
-        take_rows(cells)
+        read_rows(cells)
     X = cells.matrix()
     y = cells.labels.array(path) if cells.labelled else None
     label = None if cells.label_at is None else cells.header[cells.label_at]
@@ -47,18 +46,18 @@ def read_delimited(path: Path, wanted: Wanted) -> Table:
     return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, left_out, wanted.dialect, label)
 
 
-def in_pandas(path: Path, dialect: Dialect, counted: bool = False) -> str:
-    """How pandas reads such a file; `counted` if its first column counts the rows."""
+def pandas_call(path: Path, dialect: Dialect, counted: bool = False) -> str:
+    """Return the call of pandas that reads such a file; `counted` says that its first column is an index."""
     marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
     given = [f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual]
     name = repr(path.name) if path.suffix else "FILE"
     return f"pandas.read_csv({', '.join([name, *given, *(['index_col=0'] if counted else [])])})"
 
 
-def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
-    """What is wanted, with what is between the columns of this file; and a notice where that is not what its name says.
+def with_separator(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+    """Return the request with the separator of this file, and a notice if that is not the usual one for its name.
 
-    Nothing is looked for in a pipe, which can be read only once.
+    A pipe can be read only once, so its separator is not detected.
     """
     dialect, usual = wanted.dialect, DELIMITERS[kind]
     if dialect.sep is not None:
@@ -70,8 +69,11 @@ def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, .
 
 
 def _separator(path: Path, usual: str, dialect: Dialect) -> str:
-    """What is between the columns: what a first line such as `sep=;` says; else the usual, unless that makes one column of what
-    falls into as many cells at another mark in the first two lines, or has another meaning: commas may be decimal marks."""
+    """Return the separator of a file, as a first line such as `sep=;` states it or the first two lines suggest it.
+
+    The usual separator is taken unless it finds a single column where another one splits both lines into the same number of
+    cells, or unless it is a comma that is better read as a decimal mark.
+    """
     with Text(path) as text:
         named, lines = text.sep, [line.decode() for line in itertools.islice(text.lines(), 2) if line.strip()]
     if named is not None:
@@ -81,13 +83,13 @@ def _separator(path: Path, usual: str, dialect: Dialect) -> str:
     found = [mark for mark in marks if len({*map(len, parts[mark])}) == 1 < len(parts[mark][0])]
     best = found[0] if found else usual
     if best == dialect.decimal == "," and not any('"' in line for line in lines):
-        hint = "pass --sep , if these cells are in quotes, else --sep with what is between the columns (in Python sep=)"
+        hint = "pass --sep , if these cells are in quotes, else --sep with the separator of the columns (in Python sep=)"
         raise InputError(f"{path} has commas between its columns, so commas cannot be decimal marks; {hint}")
     return next((mark for mark in found if best == "," != mark and _has_decimal_commas(parts[mark])), best)
 
 
 def _cells(lines: list[str], mark: str) -> list[list[str]]:
-    """The cells of these lines, if that is between them; none where a cell would be longer than cells are."""
+    """Split lines at this separator; nothing where a cell would exceed the limit of the csv module."""
     try:
         return [*csv.reader(lines, delimiter=mark)]
     except csv.Error:
@@ -95,36 +97,39 @@ def _cells(lines: list[str], mark: str) -> list[list[str]]:
 
 
 def _has_decimal_commas(lines: list[list[str]]) -> bool:
-    """Whether some cells have commas, and all of these are numbers with decimal commas."""
+    """Return whether some cells contain a comma and all of those are numbers with decimal commas."""
     cells = [cell for line in lines for cell in line if "," in cell]
     return bool(cells) and all(map(Dialect(decimal=",").explains, cells))
 
 
 def header_of(path: Path, wanted: Wanted) -> list[str]:
-    """The names of the columns; empty ones where they have none."""
+    """Return the names of the columns, which are empty in a file without a header."""
     with Text(path) as text:
         return Cells(text, Wanted(labelled=False, dialect=wanted.dialect)).header
 
 
 def leading_columns(path: Path, wanted: Wanted, positions: list[int]) -> Iterator[tuple[int, Array]]:
-    """These columns alone, some rows at a time, and 0: the number of the file."""
+    """Yield only these columns, some rows at a time, each with 0, the number of the file."""
     with Text(path) as text:
         cells = Cells(text, Wanted(labelled=False, dialect=replace(wanted.dialect, missing="raise")), positions)
         while text.more():
-            take_rows(cells, COUNTED)
+            read_rows(cells, LEADING_ENTRIES)
             yield 0, cells.drained()
 
 
 class Cells:
-    """The rows read so far, in parts; the header is read first. `only`: the positions of the features, where these are known."""
+    """A reader of the records of a text, which begins with the header and keeps the rows in parts.
+
+    `only` gives the positions of the features if these are known already.
+    """
 
     def __init__(self, text: Text, wanted: Wanted, only: list[int] | None = None) -> None:
         self.text, self.dialect, self.labels, self._wanted = text, wanted.dialect, Labels(), wanted
         self._parts: list[Array] = []
         self.left_out: list[int] = []
-        self._lines_left_out: list[int] = []  # the first of them
+        self._lines_left_out: list[int] = []
         self._missing: Counter[int] = Counter()
-        self._row = 0  # of the file, the next one
+        self._row = 0  # the number of the next row in the file
         self._records = self._reader()
         start = text.place
         header = self._next_record()
@@ -139,7 +144,7 @@ class Cells:
             self._check_header()
         else:
             self.header = [""] * len(header)
-            text.back_to(start)
+            text.rewind_to(start)
             self._records = self._reader()
         names = self.header if self.dialect.header else None
         self.label_at, self.chosen = wanted.columns(len(header), names, text.path) if only is None else (None, only)
@@ -149,55 +154,50 @@ class Cells:
         self.roles[self.chosen] = np.arange(self.width)
         if self.label_at is not None:
             self.roles[self.label_at] = LABEL
-        self._scratch: list[Array] = []
+        self._buffers: list[Array] = []
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What there is to be said of a header that looks like a row, of equal names, and of rows that were left out."""
-        return (*self._about_header(), *self._about_equal_names(), *self._about_rows_left_out())
+        """Notices about a header that looks like a row, about equal names, and about rows that were left out."""
+        return (*self._header_warning(), *self._equal_names_warning(), *self._dropped_rows_notice())
 
-    def _about_equal_names(self) -> tuple[str, ...]:
-        """A warning where features have the same name, by which a model could not find them in another file."""
+    def _equal_names_warning(self) -> tuple[str, ...]:
+        """Warn of features with the same name, because a model could not find them in another file."""
         times = Counter(name for name in self.names or () if name.strip())
         equal = [f"{count} columns named {name!r}" for name, count in times.items() if count > 1]
-        told = f"{', '.join(equal[:MOST_LISTED])}{', …' if len(equal) > MOST_LISTED else ''}"
-        return (f"warning: {self.text.path.name} has {told}; rename all but one: predict finds columns by name",) if equal else ()
+        hint = "rename all but one, because predict finds columns by name"
+        return (f"warning: {self.text.path.name} has {listed(equal)}; {hint}",) if equal else ()
 
-    def _about_header(self) -> tuple[str, ...]:
-        """A warning where the names of features are numbers that neither count the columns nor, many of them, rise or fall."""
+    def _header_warning(self) -> tuple[str, ...]:
+        """Warn of names that are all numbers, unless they count the columns or are many and sorted, such as wavelengths."""
         values = [self.dialect.value(name) for name in self.names or ("",)]
         if None in values:
             return ()
         steps = np.diff(np.array(values, dtype=np.float64))
-        graded = len(steps) >= MOST_LISTED and bool((steps > 0).all() or (steps < 0).all())  # such as wavelengths
+        graded = len(steps) >= MAX_LISTED and bool((steps > 0).all() or (steps < 0).all())
         if graded or (values[0] in (0, 1) and bool((steps == 1).all())):
             return ()
         what = f"warning: line {self._first_line} of {self.text.path.name} is read as the header, although it names all features"
         return (f"{what} by numbers; if it is a row, pass --no-header (in Python header=False)",)
 
-    def _about_rows_left_out(self) -> tuple[str, ...]:
+    def _dropped_rows_notice(self) -> tuple[str, ...]:
         if not self.left_out:
             return ()
-        cells = ", ".join(f"{self._column(j)}: {count}" for j, count in self._missing.most_common(MOST_LISTED))
-        more = ", …" if len(self._missing) > MOST_LISTED else ""
-        gone = f"left out {len(self.left_out)} of {self._row} rows of {self.text.path.name} for missing cells ({cells}{more})"
-        lines = ", ".join(map(str, self._lines_left_out)) + (", …" if len(self.left_out) > len(self._lines_left_out) else "")
-        return (f"{gone}: line{'s' * (len(self.left_out) > 1)} {lines}",)
-
-    def _column(self, j: int) -> str:
-        return self.header[j] or f"column {j}"
+        cells = listed([f"{self.header[j] or f'column {j}'}: {count}" for j, count in self._missing.most_common()])
+        dropped = f"left out {len(self.left_out)} of {self._row} rows of {self.text.path.name} for missing cells ({cells})"
+        return (f"{dropped}: line{'s' * (len(self.left_out) > 1)} {listed(self._lines_left_out)}",)
 
     def scan(self) -> tuple[bool, int]:
-        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
+        """Read plain lines of the block with the compiled scanner; see `Reader.scan`."""
         from gordan.io import scan
 
-        if not self._scratch:
-            most = max(1, ENTRIES // self.width)
-            self._scratch = [np.empty((most, self.width)), np.empty(most, np.int64), np.empty((scan.LABELS, 3), np.int64)]
+        if not self._buffers:
+            most = max(1, SCANNED_ENTRIES // self.width)
+            self._buffers = [np.empty((most, self.width)), np.empty(most, np.int64), np.empty((scan.MAX_LABELS, 3), np.int64)]
         if self.dialect.thousands is not None:
             return True, 0
         text, block = self.text, self.text.block
-        X, which, labels = self._scratch
+        X, which, labels = self._buffers
         scanner: Any = scan.scan_table
         state, text.at, text.line, rows, distinct = scanner(
             np.frombuffer(block, np.uint8),
@@ -206,7 +206,7 @@ class Cells:
             ord(self.dialect.sep or ","),
             ord(self.dialect.decimal),
             self.roles,
-            *self._scratch,
+            *self._buffers,
         )
         self._row += rows
         self._parts.append(X[:rows].copy())
@@ -215,7 +215,7 @@ class Cells:
         return state == scan.STOPPED, rows
 
     def parse(self, most: int) -> None:
-        """Take that many records in Python, or refuse one."""
+        """Read at most this many records in Python, and raise an InputError for one that is invalid."""
         rows: list[list[float]] = []
         texts: list[bytes] = []
         lines: list[int] = []
@@ -224,8 +224,8 @@ class Cells:
             record = self._next_record()
             if record is None:
                 break
-            if record or len(self.roles) == 1:  # else it is a blank line
-                found = self._parsed(record or [""], line)
+            if record or len(self.roles) == 1:  # otherwise the line is blank
+                found = self._parse_record(record or [""], line)
                 self._row += 1
                 if found is not None:
                     rows.append(found[0])
@@ -235,31 +235,31 @@ class Cells:
         if self.labelled:
             self.labels.add(texts, lines, np.arange(len(texts)))
 
-    def _parsed(self, record: list[str], line: int) -> tuple[list[float], bytes] | None:
-        """The features and the label of one record; None if a cell is missing, and such rows are to be left out."""
+    def _parse_record(self, record: list[str], line: int) -> tuple[list[float], bytes] | None:
+        """Return the features and the label of a record; None if a cell is missing and such rows are left out."""
         path = self.text.path
         if len(record) != len(self.roles):
-            what = "the header has" if self.dialect.header else "the first line has"
+            first = "header" if self.dialect.header else "first line"
             hint = "; decimal commas must be in quotes here" if self.dialect.sep == self.dialect.decimal else ""
-            raise InputError(f"{path}, line {line}: it has {len(record)} fields, where {what} {len(self.roles)}{hint}")
+            raise InputError(f"{path}, line {line}: it has {len(record)} fields, but the {first} has {len(self.roles)}{hint}")
         if self.dialect.missing == "drop":
             used = self.chosen if self.label_at is None else [*self.chosen, self.label_at]
             gone = [j for j in used if is_missing(record[j])]
             if gone:
                 self._missing.update(gone)
                 self.left_out.append(self._row)
-                self._lines_left_out += [line] if len(self._lines_left_out) < MOST_LISTED else []
+                self._lines_left_out.append(line)
                 return None
         row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
         for j in self.chosen:
             value = self.dialect.value(record[j])
             if value is None or value - value != 0:  # inf - inf is nan
-                raise InputError(self._refused(record[j], j, line))
+                raise InputError(self._refusal(record[j], j, line))
             row.append(value)
         return row, label
 
-    def _refused(self, cell: str, j: int, line: int) -> str:
-        """Why a cell is no number, and what to do about it."""
+    def _refusal(self, cell: str, j: int, line: int) -> str:
+        """Return the message about a cell that is not a finite number, with what to do about it."""
         name, text = self.header[j], cell.strip(BLANKS)
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
         no_number, hint = self.dialect.value(cell) is None and bool(text), ""
@@ -267,27 +267,27 @@ class Cells:
             hint = f"; pass {other}"
         elif is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
-        elif looks := next((looks for pattern, looks in LOOKS.items() if re.match(pattern, text)), ""):
+        elif looks := next((looks for pattern, looks in LOOKALIKES.items() if re.match(pattern, text)), ""):
             hint = f"; it looks like {looks}" + (
-                "" if self._wanted.by_name else f"; --drop {self._called(j)} leaves the column out"
+                "" if self._wanted.by_name else f"; --drop {self._option_value(j)} leaves the column out"
             )
         elif no_number and not self._wanted.by_name:
-            hint = self._about_text(j)
+            hint = self._text_hint(j)
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 
-    def _called(self, j: int) -> str | int:
-        """What an option calls column j: its name, or its position where that is not plain."""
+    def _option_value(self, j: int) -> str | int:
+        """Return what to pass to an option for column j: its name if that is a unique identifier, else its position."""
         name = self.header[j]
         return name if name.isidentifier() and self.header.count(name) == 1 else j
 
-    def _about_text(self, j: int) -> str:
-        """What to do about text in a column that should hold numbers: it is the label, or a category, or to be left out."""
-        name, dialect, column = self.header[j], self.dialect, self._called(j)
+    def _text_hint(self, j: int) -> str:
+        """Return what to do about text in a feature column: it may be the label, a category, or a column to leave out."""
+        name, dialect, column = self.header[j], self.dialect, self._option_value(j)
         ways = [f"--drop {column} leaves it out"]
         if column == name:
-            counted = not self.header[0].strip() and 0 not in self.chosen  # that is left out here, too
-            frame = f"{in_pandas(self.text.path, dialect, counted)}.dropna()"  # a missing value would become the first level
+            counted = not self.header[0].strip() and 0 not in self.chosen
+            frame = f"{pandas_call(self.text.path, dialect, counted)}.dropna()"  # else a missing value becomes the first level
             line = (
                 f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )
@@ -299,22 +299,22 @@ class Cells:
 
     @property
     def held(self) -> int:
-        """Numbers not drained."""
+        """The number of entries that were read since the last call of `drained`."""
         return sum(part.size for part in self._parts)
 
     def drained(self) -> Array:
-        """The rows since the last call."""
+        """Return the rows that were read since the last call."""
         X = np.concatenate([np.empty((0, self.width)), *self._parts])
         self._parts = []
         return X
 
-    def go_to(self, text: Text) -> None:
-        """Go on in another `Text`, behind the header."""
+    def continue_in(self, text: Text) -> None:
+        """Continue with the rows of another `Text` of the same file, which is behind the header."""
         self.text = text
         self._records = self._reader()
 
     def matrix(self) -> Array:
-        """X."""
+        """Return all rows; refuse a file that has none."""
         X = self.drained()
         if not len(X):
             left = " besides those with missing cells" if self.left_out else ""
@@ -323,10 +323,10 @@ class Cells:
 
     def _check_header(self) -> None:
         names, path = self.header, self.text.path
-        counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas names columns
+        counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas writes them
         if names not in counted and all(self.dialect.value(name) is not None for name in names):
-            hint = "pass --no-header (in Python header=False), or put the names of the columns there"
-            raise InputError(f"{path} has no header: line 1 is all numbers; {hint}")
+            hint = "pass --no-header (in Python header=False), or add a line with the names of the columns"
+            raise InputError(f"{path} has no header: all cells of line 1 are numbers; {hint}")
         first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""
         if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
             hint = (

@@ -1,4 +1,4 @@
-"""Write a file so that a reader sees either the old content or the new, never half of one."""
+"""Write files atomically: a reader sees either the old content or the new, never a part of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from gordan.errors import InputError
 
 
 def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace `path` by `content` in one step: temporary file, fsync, rename, fsync of the folder.
+    """Replace the content of a file atomically: temporary file, fsync, rename, fsync of the folder.
 
-    If anything fails on the way (a full disk, a lost permission) the old file is intact and the temporary one is gone; the
-    OSError names `path`. A link stays one, and the file that it leads to is replaced. What is no regular file (a pipe, a
-    terminal, /dev/null) is written to.
+    If a step fails (a full disk, a missing permission), the old file is intact, the temporary file is removed, and the OSError
+    names `path`. A symbolic link is kept, and its target is replaced. A pipe, a terminal or a device is written to directly.
     """
-    with naming(path):
-        stream = _stream(path)
+    with write_errors_at(path):
+        stream = _special_file(path)
         if stream is None:
             _replace(Path(os.path.realpath(path)), content)
         else:
@@ -29,18 +28,18 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within: an OSError of writing says that it was `path` that could not be written."""
+def write_errors_at(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Return a context in which every OSError is reported as a failure to write to `path`."""
     try:
         yield
-    except BrokenPipeError:  # whoever read it has gone
+    except BrokenPipeError:  # the reader of the pipe has exited, which the command line reports by its exit code
         raise
     except OSError as error:
         raise OSError(error.errno, f"cannot be written: {error.strerror or error}", os.fspath(path)) from None
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse, before anything is computed, a path that `write_atomic` could not write to."""
+    """Raise an InputError, before anything is computed, if `write_atomic` could not write to this path."""
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder; name a file to write")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -49,15 +48,15 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         return
     folder = Path(os.path.realpath(path)).parent if os.path.islink(path) else Path(path).parent
     if not folder.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {folder}; make it first")
+        raise InputError(f"{path} cannot be written: the folder {folder} does not exist; create it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: there is no permission to write to the folder {folder}")
 
 
-def _stream(path: str | os.PathLike[str]) -> str | os.PathLike[str] | int | None:
-    """What to open if `path` is not to be replaced; None for a regular file, and where there is none yet.
+def _special_file(path: str | os.PathLike[str]) -> str | os.PathLike[str] | int | None:
+    """Return what to open if `path` must not be replaced; None for a regular file and for a path that does not exist.
 
-    /dev/stdout may lead to a regular file to which more will be written: what is opened then is our own descriptor of it.
+    /dev/stdout may be redirected to a regular file that receives more output later, so our own descriptor of it is duplicated.
     """
     try:
         found = os.stat(path)

@@ -1,5 +1,7 @@
-"""A nameless first column that counts the rows, as data frames write their index: it is left out, since it is no measurement and
-separates whatever is sorted by class."""
+"""Recognize the index of a data frame, an unnamed first column that numbers the rows, and leave it out.
+
+It is not a measurement, and it separates any classes that the file is sorted by.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ from gordan.io.delimited import DELIMITERS, header_of, leading_columns
 from gordan.io.parquet import leading_parquet_columns, parquet_names
 from gordan.io.table import Wanted
 
-# pandas names the nameless columns that it reads.
+# pandas gives such names to unnamed columns when it reads them.
 NAMELESS = re.compile(r"\s*|Unnamed: [0-9]+(\.[0-9]+)*")
 
 
 def without_index(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
-    """What is wanted of a file of that format, less its index; and a notice for each column that is left out for that.
+    """Return the request without the index columns of the file, and a notice for each column that is left out.
 
-    Nothing is left out of features that are chosen by name, nor so much that fewer are left than wanted, or none. A pipe can be
-    read only once, so it is not looked at.
+    Features chosen by name are all kept, and so is a column without which too few features would be left. A pipe is not
+    inspected, because it can be read only once.
     """
     if wanted.keep_index or wanted.by_name or kind not in (*DELIMITERS, "parquet") or not (path.is_file() or path.is_dir()):
         return wanted, ()
@@ -36,20 +38,20 @@ def without_index(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[
     if found:
         parts = leading_parquet_columns(path, found) if kind == "parquet" else leading_columns(path, wanted, found)
         try:
-            found = found[: _counting(parts)]
-        except InputError:  # something is wrong with the file: whoever reads all of it says what
+            found = found[: _count_index_columns(parts)]
+        except InputError:  # the file is damaged, which reading all of it reports with the line
             found = []
-    told = [f"{j}" if not names[j].strip() else f"{j} ({names[j]!r})" for j in found]
+    labels = [f"{j}" if not names[j].strip() else f"{j} ({names[j]!r})" for j in found]
     notices = tuple(
-        f"column {each} of {path.name} has no name and counts the rows: it is left out (--keep-index keeps it, in Python "
+        f"column {label} of {path.name} has no name and counts the rows: it is left out (--keep-index keeps it, in Python "
         "keep_index=True)"
-        for each in told
+        for label in labels
     )
     return replace(wanted, drop=(*wanted.drop, *found), keep_index=True), notices
 
 
 def _candidates(names: list[str], wanted: Wanted, path: Path) -> list[int]:
-    """The nameless columns at the beginning, as many as can be spared."""
+    """Return the positions of the unnamed first columns that may be left out without losing too many features."""
     width = len(names)
     dropped, label = wanted.dropped(width, names, path), wanted.known_label(width, names, path)
     found = []
@@ -62,14 +64,14 @@ def _candidates(names: list[str], wanted: Wanted, path: Path) -> list[int]:
     return found[: max(0, features - least)]
 
 
-def _counting(parts: Iterator[tuple[int, Array]]) -> int:
-    """How many of the first columns count the rows: 0, 1, 2, … or 1, 2, 3, …; each file from its beginning, or on from the last.
+def _count_index_columns(parts: Iterator[tuple[int, Array]]) -> int:
+    """Return how many of the first columns number the rows 0, 1, 2, … or 1, 2, 3, …, each file anew or across all files.
 
-    `parts` are the columns, some rows at a time, with the number of the file they are from.
+    `parts` are blocks of rows of these columns, each with the number of its file.
     """
     before, rows, file = 0, 0, -1
     start: Any = 0
-    good: Any = True  # of each column
+    good: Any = True  # an entry per column: whether it has numbered all rows so far
     for number, part in parts:
         if not len(part):
             continue

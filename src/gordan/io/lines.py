@@ -1,4 +1,4 @@
-"""Where the rows of a text file are in it."""
+"""Find the lines of a text file on which given rows start."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gordan.io.reading import format_of
 from gordan.io.table import Dialect
 from gordan.io.text import Text
 
-# Bytes up to which a file is gone through once more to find the lines of some rows.
-CHEAP = 1 << 24
+# Larger files are not read a second time just to report line numbers.
+MAX_SEARCHED_BYTES = 1 << 24
 
 
 def lines_of(path: Path, rows: Collection[int], dialect: Dialect | None = None) -> dict[int, int]:
-    """The line on which each of these data rows (from 0, all of the file) starts; empty for binary and for large files."""
+    """Return the line on which each of these rows (of the file, from 0) starts; nothing for binary and for large files."""
     kind = "folder" if path.is_dir() else format_of(path)
-    if not rows or kind not in ("svmlight", *DELIMITERS) or path.stat().st_size > CHEAP:
+    if not rows or kind not in ("svmlight", *DELIMITERS) or path.stat().st_size > MAX_SEARCHED_BYTES:
         return {}
     starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, dialect or Dialect(DELIMITERS[kind]))
     wanted, last, found = {*rows}, max(rows), {}

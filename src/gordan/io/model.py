@@ -1,4 +1,4 @@
-"""A fitted classifier as plain data, and its file."""
+"""Represent a fitted classifier as plain data, and read and write its file."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from gordan.io import container
 from gordan.losses import Loss, softmax
 from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_hex, record
 
-# The formats that are read, the last of which is written: the first is that of gordan 0.1.
+# All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
 KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
-# Types of labels beside those that NumPy gives them by itself, and their names in a file.
-DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
-# Characters of an array of text, at most: a small file is not to ask for much memory. Longer labels are kept as objects.
-MOST_TEXT = 1 << 18
+# The names in a file of the types of labels, beside the types that NumPy chooses by default.
+LABEL_DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
+# A small file must not be able to ask for much memory, so longer labels are kept as objects.
+MAX_LABEL_CHARACTERS = 1 << 18
 Label: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True)
 class PlaneFacts:
-    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), whether its classes are
-    `separable` (proved either way; None where that was not asked, or not decided), and the certified interval for the least value
-    of the `objective` where a classifier of largest margin had to minimize a loss."""
+    """What else is known of one plane of a model.
+
+    `nu` is the value that it was fitted with (None: a hard margin), `separable` says whether its classes are (proved either way;
+    None if that was not asked or not decided), and `objective` is the certified interval for the least loss, if a classifier of
+    largest margin had to minimize a loss.
+    """
 
     nu: float | None
     separable: bool | None
@@ -43,7 +46,7 @@ class PlaneFacts:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a fit found: k planes x·w + b = 0 for two or more classes.
+    """A fitted linear classifier: k planes x·w + b = 0 for two or more classes.
 
     Attributes
     ----------
@@ -54,38 +57,39 @@ class Model:
     intercept : (k,) float64 array
         b of each plane.
     kind : {"binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel"}
-        What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane
-        a class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2),
-        …. Or all classes at once, one plane a class, also where there are but two: one problem, with one interval and one
-        certificate. Or labels of which a row may have several: each (positive) from the rows without it, one plane a label.
+        What the planes separate. "binary": classes[1] (positive) from classes[0], k = 1. "one-vs-rest": each class (positive)
+        from all others, one plane per class. "one-vs-one": classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes
+        in the order (0, 1), (0, 2), …, (1, 2), …. "multinomial": all classes at once, one plane per class even for two classes;
+        this is one problem with one interval and one certificate. "multilabel": a row may have several labels, and each label
+        (positive) is separated from the rows without it, one plane per label.
     margins : (k, 2) float64 array
-        The certified interval for the margin of each plane; of a `LinearClassifier`, for the least value of its objective. (1, 2)
-        where the planes are those of one problem.
+        The certified interval for the margin of each plane, or for the least value of the objective of a `LinearClassifier`. The
+        shape is (1, 2) if all planes belong to one problem.
     norm, nu, intercept_kind
-        The problem that was solved: the norm of feature space, at least 2; how soft the margins are; "free", "penalized" or
-        "none". nu is that of all planes where it is the same for all (None: hard margins), also where a fit took it because no
-        plane separates; else the one asked for (None: none was). What each plane was fitted with is in `planes`.
+        The problem that was solved: the norm of feature space, at least 2; how soft the margins are; and "free", "penalized" or
+        "none". If all planes have the same nu, it is that one (None: hard margins), even if the fit chose it because no plane
+        separates; otherwise it is the nu that was asked for. `planes` has the nu of each plane.
     version : str
-        The version of gordan that made it.
+        The version of gordan that fitted the model.
     names : tuple of str, optional
         The names of the d features.
     certificates : tuple of str, optional
         The certificate of each plane, as JSON text.
     class_dtype : str, optional
-        The NumPy type of the labels, such as "uint8", "float32", "U9" or "object"; None for the one that they have by themselves:
-        int64 (uint64, object where that is too small), float64, bool, or text of the longest label.
+        The NumPy type of the labels, such as "uint8", "float32", "U9" or "object"; None for the default type: int64 (uint64 or
+        object where that is too small), float64, bool, or text of the length of the longest label.
     estimator : str
-        The class of gordan that it is a fit of; `gordan.load` makes one.
+        The name of the gordan class that was fitted, of which `gordan.load` returns an instance.
     planes : tuple of PlaneFacts, optional
-        What else is known of each plane; None in files of gordan 0.1.
+        What else is known of each plane; None for files of gordan 0.1.
     loss, C : optional
-        Where a loss was minimized: its name, and the factor of its sum.
+        The name of the loss that was minimized, and the factor C of its sum.
     places : (problems, length) float64 array, optional
-        What is proved of the exact minimizers of the losses, a row for each problem, as in `gordan.certificates.regions.Place`.
+        What is proved about the exact minimizer of each problem, one row per problem, as in `gordan.certificates.regions.Place`.
     label : str, optional
-        The name of the label column that it was fitted to.
+        The name of the label column of the training data.
     scaling : (2, d) float64 array, optional
-        The planes, and their certificates, are about (x - scaling[0])/scaling[1] in place of x.
+        If given, the planes and their certificates apply to (x - scaling[0])/scaling[1] instead of x.
     """
 
     classes: tuple[Label, ...]
@@ -120,7 +124,7 @@ class Model:
             raise InputError(f"this is not a model: {error}") from None
 
     def _check_sizes(self) -> None:
-        """Refuse arrays and lists whose lengths do not fit each other."""
+        """Raise an InputError if the lengths of arrays and lists do not match."""
         c, k = len(self.classes), len(self.coef)
         if k != planes(self.kind, c):
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
@@ -146,56 +150,56 @@ class Model:
                 raise InputError(f"{name} of a model is None or has {length} entries, not {len(getattr(self, name))}")
 
     def _check_values(self) -> None:
-        """Refuse numbers that are no planes and no intervals, and text that cannot be written."""
+        """Raise an InputError for numbers that are not planes or intervals, and for text that cannot be encoded."""
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise InputError("coef and intercept of a model must be finite")
         if self.scaling is not None and not (np.isfinite(self.scaling).all() and (self.scaling[1] > 0).all()):
-            raise InputError("scaling of a model is finite, and what is divided by is positive")
+            raise InputError("scaling of a model must be finite, and its second row positive")
         lower, upper = self.margins.T
         if not ((lower >= 0) & (lower <= upper) & np.isfinite(lower)).all():
-            raise InputError("margins of a model are intervals 0 <= lower <= upper, lower finite")
+            raise InputError("margins of a model must be intervals 0 <= lower <= upper with a finite lower end")
         if self.places is not None and (np.isnan(self.places).any() or not (self.places[:, :2] >= 0).all()):
-            raise InputError("places of a model begin with two distances, and have no NaN")
+            raise InputError("places of a model must begin with two distances and contain no NaN")
         for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator, self.label):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
                 raise InputError(f"{text!r} has an unpaired surrogate, which cannot be written as UTF-8")
 
     def scaled(self, X: Any) -> Any:
-        """X as the planes are about it; as it is where it has other columns, which whoever uses it refuses."""
+        """Return X scaled as the planes require; an X with the wrong number of columns is returned unchanged."""
         return X if self.scaling is None or X.shape[1] != self.coef.shape[1] else scaled(X, self.scaling)
 
     def scores(self, X: Any) -> Array:
-        """x·w + b for each row and plane, of X as they are about it."""
+        """Return x·w + b for each row of a scaled X and each plane."""
         return np.asarray(X @ self.coef.T + self.intercept)
 
     def labels(self, scores: Array) -> Array:
-        """The class of each row with these scores."""
+        """Return the predicted class of each row, given its scores."""
         return np.asarray(self.class_array()[chosen(self.kind, scores, len(self.classes))])
 
     def class_array(self) -> Array:
-        """The labels as an array of the type that they were given in."""
-        return _array(self.classes, self.class_dtype)
+        """Return the classes as an array of the type that the training labels had."""
+        return _label_array(self.classes, self.class_dtype)
 
     @ieee_floats()
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, in one step: there is the old file or the new, never half of one."""
+        """Write the model to a file atomically."""
         container.save(path, *self._parts())
 
     @staticmethod
     @ieee_floats()
     def load(path: str | os.PathLike[str]) -> Model:
-        """Read a model that `save` wrote. Any other, newer or damaged file is refused, and nothing in it is run."""
+        """Read a model that `save` wrote; any other, newer or damaged file is refused, and nothing in it is executed."""
         return _from_parts(*container.load(path), os.fspath(path))
 
     @ieee_floats()
     def to_bytes(self) -> bytes:
-        """The content of the file."""
+        """Return the bytes that `save` writes."""
         return container.encode(*self._parts())
 
     @staticmethod
     @ieee_floats()
     def from_bytes(content: bytes) -> Model:
-        """The model that `to_bytes` wrote so, checked as `load` does."""
+        """Return the model that `to_bytes` encoded, with the checks of `load`."""
         return _from_parts(*container.decode(content, "this"), "this")
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -206,7 +210,7 @@ class Model:
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
         }
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        arrays |= {name: getattr(self, name) for name in OPTIONAL if getattr(self, name) is not None}
+        arrays |= {name: getattr(self, name) for name in OPTIONAL_ARRAYS if getattr(self, name) is not None}
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
@@ -215,24 +219,24 @@ class Model:
 # ---- the fields of the header -----------------------------------------------------------------------------------------
 
 ARRAYS = ("coef", "intercept", "margins")
-OPTIONAL = ("places", "scaling")
-LABELS = ("classes", "class_type")
+OPTIONAL_ARRAYS = ("places", "scaling")
+LABEL_FIELDS = ("classes", "class_type")
 
 
 class Field(NamedTuple):
-    """A field of a model: its form, and in which format it is first, with its value in files `before` that."""
+    """A field of a model: its form, the first format that has it, and its value in files of earlier formats."""
 
     form: Form
     format: int = 1
     before: Any = None
 
 
-def _is_there(value: Any) -> bool:
-    """What the header has of a part that is in an array."""
+def _is_present(value: Any) -> bool:
+    """Return what the header says of a field that is stored as an array."""
     return value is not None
 
 
-def _no_value(flag: Any) -> None:
+def _require_flag(flag: Any) -> None:
     if type(flag) is not bool:
         raise ValueError("its fields are not those of a model")
 
@@ -262,8 +266,10 @@ FIELDS = {
     "version": Field(TEXT),
     "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), 2),
     "label": Field(optional(TEXT), 2),
-    **dict.fromkeys(OPTIONAL, Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_there, read=_no_value), 2)),
-    "certificates": Field(optional(each(TEXT, "texts"))._replace(write=_is_there, read=_no_value)),
+    **dict.fromkeys(
+        OPTIONAL_ARRAYS, Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_present, read=_require_flag), 2)
+    ),
+    "certificates": Field(optional(each(TEXT, "texts"))._replace(write=_is_present, read=_require_flag)),
 }
 
 
@@ -280,15 +286,15 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
     there = {name for name, field in FIELDS.items() if field.format <= version}
-    if set(header) != there | {"format", *LABELS}:
+    if set(header) != there | {"format", *LABEL_FIELDS}:
         raise ValueError("its fields are not those of a model")
-    named = [*ARRAYS, *(name for name in OPTIONAL if header.get(name))]
+    named = [*ARRAYS, *(name for name in OPTIONAL_ARRAYS if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
     read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
     read |= {name: field.form.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
-    read |= {name: arrays.get(name) for name in OPTIONAL}
+    read |= {name: arrays.get(name) for name in OPTIONAL_ARRAYS}
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
     read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
     return Model(**read)
@@ -298,18 +304,18 @@ def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Mo
 
 
 def _labels(values: Any, stated: Any) -> tuple[tuple[Label, ...], str | None]:
-    """`classes` and `class_dtype` from their two fields in the header."""
+    """Return `classes` and `class_dtype` from their two fields in the header."""
     kind, _, dtype = stated.partition(" ") if type(stated) is str else ("", "", "")
     if kind not in TYPES or type(values) is not list or (not dtype and kind != stated):
         raise ValueError("its classes are not of a known type")
     classes = tuple(read_hex(label) if kind == "float" else label for label in values)
     if any(type(label) is not TYPES[kind] for label in classes):
-        raise ValueError("its classes are of another type than it says")
+        raise ValueError("its classes are not of the type that it states")
     return classes, dtype or None
 
 
 def _check_labels(classes: tuple[Label, ...], dtype: str | None) -> None:
-    """Refuse what cannot be the labels of a model."""
+    """Raise an InputError if these cannot be the classes of a model."""
     kind = type(classes[0]) if classes else None
     if len(classes) < 2 or kind not in TYPES.values() or any(type(label) is not kind for label in classes):
         raise InputError(f"a model needs two or more classes, all text, whole numbers, numbers or booleans, not {classes!r}")
@@ -317,28 +323,28 @@ def _check_labels(classes: tuple[Label, ...], dtype: str | None) -> None:
         raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {classes!r}")
     if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in classes):
         raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
-    if dtype is not None and _dtype_to_write(classes, _array(classes, dtype)) is None:
+    if dtype is not None and _dtype_to_write(classes, _label_array(classes, dtype)) is None:
         raise InputError(f"class_dtype of a model is {dtype!r}, which is the default for its labels; pass None")
 
 
 def labels_of(array: Array) -> tuple[tuple[Label, ...], str | None]:
-    """The labels in an array as a model holds them, `classes` and `class_dtype`; an InputError where they would not come back."""
+    """Return `classes` and `class_dtype` of an array of labels; raise an InputError if they could not be restored."""
     classes = tuple(label.item() if isinstance(label, np.generic) else label for label in array.tolist())
     if array.dtype.kind not in "biufUO" or any(type(label) not in TYPES.values() for label in classes):
         raise InputError(f"labels of type {array.dtype} cannot be saved; use text, numbers or booleans, such as y.astype(str)")
     return classes, _dtype_to_write(classes, array)
 
 
-def _array(classes: tuple[Label, ...], dtype: str | None) -> Array:
-    """The labels as an array of that type (None: of the one that they have by themselves); refused if it does not hold them."""
-    if dtype is not None and not (type(dtype) is str and DTYPES.fullmatch(dtype)):
+def _label_array(classes: tuple[Label, ...], dtype: str | None) -> Array:
+    """Return the labels as an array of this type (None: the default type); refuse a type that cannot hold them."""
+    if dtype is not None and not (type(dtype) is str and LABEL_DTYPES.fullmatch(dtype)):
         raise InputError(f"class_dtype of a model is {dtype!r:.40}; pass None, or a type such as uint8, float32, U9 or object")
-    if dtype is not None and dtype[0] == "U" and int(dtype[1:]) * len(classes) > MOST_TEXT:
+    if dtype is not None and dtype[0] == "U" and int(dtype[1:]) * len(classes) > MAX_LABEL_CHARACTERS:
         raise InputError(
             f"{len(classes)} labels of {dtype[1:]} characters each are too long; shorten them, as y.astype('U64') does"
         )
     own = {str: ["str"], bool: ["bool"], float: ["float64"], int: ["int64", "uint64"]}[type(classes[0])]
-    if isinstance(classes[0], str) and max(map(len, map(str, classes))) * len(classes) > MOST_TEXT:
+    if isinstance(classes[0], str) and max(map(len, map(str, classes))) * len(classes) > MAX_LABEL_CHARACTERS:
         own = []
     for name in [*own, "object"] if dtype is None else [dtype]:
         try:
@@ -354,9 +360,9 @@ def _array(classes: tuple[Label, ...], dtype: str | None) -> Array:
 
 
 def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
-    """The name of the type of this array of labels; None where they have it by themselves."""
+    """Return the name of the type of an array of labels; None if it is their default type."""
     dtype = array.dtype.newbyteorder("=")
-    if dtype == _array(classes, None).dtype:
+    if dtype == _label_array(classes, None).dtype:
         return None
     return f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
 
@@ -365,8 +371,10 @@ def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
 
 
 def scaling_of(X: Any) -> Array:
-    """The mean and the standard deviation of each column of X, dense or SciPy's CSR, as `Model.scaling`: 1 for that of a constant
-    column, and 0 for the mean of sparse ones, which stay sparse."""
+    """Return the mean and the standard deviation of each column of X, dense or SciPy's CSR, as `Model.scaling`.
+
+    The deviation of a constant column is given as 1, and the mean of a sparse column as 0, so that it stays sparse.
+    """
     n, sparse = X.shape[0], hasattr(X, "tocsr")
     mean: Array = np.asarray(X.sum(axis=0) / n if sparse else np.mean(X, axis=0, dtype=np.float64), dtype=np.float64).ravel()
     if sparse:
@@ -380,7 +388,7 @@ def scaling_of(X: Any) -> Array:
 
 
 def scaled(X: Any, scaling: Array) -> Any:
-    """(x - scaling[0])/scaling[1] for each row of X, in float64; a sparse X stays sparse where nothing is to be subtracted."""
+    """Return (x - scaling[0])/scaling[1] for each row of X in float64; a sparse X stays sparse if nothing is subtracted."""
     center, spread = scaling
     if hasattr(X, "tocsr"):
         if not center.any():
@@ -394,7 +402,7 @@ def scaled(X: Any, scaling: Array) -> Any:
 
 
 def planes(kind: str, classes: int) -> int:
-    """How many planes a model of this kind has; -1 where it cannot be."""
+    """Return the number of planes of a model of this kind; -1 if there is no such model for so many classes."""
     if classes == 2:
         return {"binary": 1, "multinomial": 2, "multilabel": 2}.get(kind, -1)
     pairs = classes * (classes - 1) // 2
@@ -402,19 +410,20 @@ def planes(kind: str, classes: int) -> int:
 
 
 def problems(kind: str, classes: int) -> int:
-    """How many problems these planes are found by, each with an interval and a certificate of its own."""
+    """Return the number of problems that such a model solves, each with its own interval and certificate."""
     return 1 if kind == "multinomial" else planes(kind, classes)
 
 
 def pairs(classes: int) -> list[tuple[int, int]]:
-    """(0, 1), (0, 2), …, (1, 2), …: which two classes each plane of a one-vs-one model is about."""
+    """Return the two classes of each plane of a one-vs-one model: (0, 1), (0, 2), …, (1, 2), …."""
     return list(combinations(range(classes), 2))
 
 
 def decisions(kind: str, scores: Array, classes: int) -> Array:
-    """A number for each row and class (one for each row where there are two), the largest being that of the class to choose.
+    """Return the decision function: a number for each row and class (for two classes, one per row); the largest one wins.
 
-    Scores themselves, or (one-vs-one) the votes of each class, ties broken by the sum of its scores squeezed into (-⅓, ⅓).
+    These are the scores or, for one-vs-one, the votes for each class, with ties broken by the sum of its scores mapped to
+    (-⅓, ⅓).
     """
     if kind == "multinomial" and classes == 2:
         return np.asarray(scores[:, 1] - scores[:, 0])
@@ -432,8 +441,11 @@ def decisions(kind: str, scores: Array, classes: int) -> Array:
 
 
 def probabilities(kind: str, scores: Array) -> Array:
-    """What scores of a logistic loss mean: 1/(1 + e^-score) for each row and class, of several classes divided by their sum (of
-    several labels not); and those of a multinomial one, e^score divided by the sum."""
+    """Return the probability of each class for each row, given the scores of a logistic or multinomial loss.
+
+    This is 1/(1 + e^-score), divided by its sum over the classes if there are several (but not for several labels); for the
+    multinomial loss it is e^score divided by its sum.
+    """
     if kind == "multinomial":
         return softmax(scores)
     with np.errstate(over="ignore"):
@@ -443,12 +455,12 @@ def probabilities(kind: str, scores: Array) -> Array:
     if kind == "multilabel":
         return np.asarray(shares)
     totals = shares.sum(axis=1, keepdims=True)
-    lost = totals[:, 0] == 0  # all of them underflow
+    lost = totals[:, 0] == 0  # all shares of the row underflow
     shares[lost], totals[lost] = 1.0, shares.shape[1]
     return np.asarray(shares / totals)
 
 
 def chosen(kind: str, scores: Array, classes: int) -> Array:
-    """The number of the class of each row; 1 or 0 for each of several labels."""
+    """Return the index of the predicted class of each row; for several labels, 1 or 0 for each of them."""
     found = decisions(kind, scores, classes)
     return np.asarray(found > 0).astype(int) if found.ndim == 1 or kind == "multilabel" else np.asarray(found.argmax(axis=1))

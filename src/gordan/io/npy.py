@@ -1,4 +1,4 @@
-"""NumPy's files: .npy, mapped into memory, and .npz. Nothing is unpickled, nothing allocated before its size is checked."""
+"""Read .npy files, which are mapped into memory, and .npz files; nothing is unpickled, and sizes are checked before use."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Table, Wanted, require_finite, require_labels, taken
+from gordan.io.table import Table, Wanted, listed, require_finite, require_labels, select_columns
 
 MAGIC = np.lib.format.MAGIC_PREFIX
-MOST_HEADER = 1 << 16
-# What NumPy lets out of a damaged header; the warning is that it may be one of Python 2, where warnings are errors.
-BROKEN_HEADERS: tuple[type[Exception], ...] = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError)
-BROKEN_HEADERS += (OverflowError, tokenize.TokenError, UserWarning)
+MAX_HEADER = 1 << 16
+# The exceptions of NumPy for a damaged header. A header that may be of Python 2 is a UserWarning, if warnings are errors.
+HEADER_ERRORS: tuple[type[Exception], ...] = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError)
+HEADER_ERRORS += (OverflowError, tokenize.TokenError, UserWarning)
 NUMBERS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
-DEFLATE_AT_MOST = 1032  # times smaller is the best that deflate can do: a member that claims more is damaged
+MAX_DEFLATE_RATIO = 1032  # deflate cannot compress by a larger factor, so a member that claims it is damaged
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Header:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fortran: bool
-    offset: int  # where the values start
+    offset: int  # the position of the first value in the file
 
     @property
     def end(self) -> int:
@@ -44,24 +44,24 @@ class _Header:
 
 
 def read_npy(path: Path, wanted: Wanted, most: int | None = None) -> Table:
-    """The table in an .npy file, mapped into memory: pages are read when they are used, so X is not searched for NaN here.
+    """Return the table in an .npy file, with X mapped into memory and therefore not searched for NaN.
 
-    Columns that are no neighbours are copied, unless that takes more than `most` bytes.
+    Columns that are not adjacent are copied, unless that takes more than `most` bytes.
     """
     everything, y, chosen = open_npy(path, wanted)
-    return Table(neighbours(everything, chosen, path, most), y, None, path, chosen)
+    return Table(select_mapped_columns(everything, chosen, path, most), y, None, path, chosen)
 
 
 def open_npy(path: Path, wanted: Wanted) -> tuple[Array, Array | None, list[int]]:
-    """All columns of an .npy file, mapped into memory; the labels; and which columns are the features."""
+    """Return all columns of an .npy file, mapped into memory, the labels, and the positions of the features."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             raise InputError(f"{path} is empty")
         header = _header(file, str(path))
     if header.end != size:
-        told = "it is cut short" if size < header.end else "something follows the array"
-        raise InputError(f"{path} is damaged: {told} ({size} bytes, where its header says {header.end})")
+        problem = "it is cut short" if size < header.end else "something follows the array"
+        raise InputError(f"{path} is damaged: {problem} ({size} bytes, but its header says {header.end})")
     _require_matrix(header, str(path))
     order: Any = "F" if header.fortran else "C"
     everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
@@ -76,21 +76,21 @@ def open_npy(path: Path, wanted: Wanted) -> tuple[Array, Array | None, list[int]
     return everything, y, chosen
 
 
-def neighbours(X: Array, chosen: list[int], path: Path, most: int | None) -> Array:
-    """These columns of a mapped array (they rise): a view where they are neighbours, else a copy of at most so many bytes."""
+def select_mapped_columns(X: Array, chosen: list[int], path: Path, most: int | None) -> Array:
+    """Return these increasing columns of a mapped array: a view if they are adjacent, else a copy of at most `most` bytes."""
     if chosen[-1] - chosen[0] == len(chosen) - 1:
         return X if len(chosen) == X.shape[1] else X[:, chosen[0] : chosen[-1] + 1]
     size = len(X) * len(chosen) * X.dtype.itemsize
     if most is not None and size > most:
-        told = f"{path}: the columns that are left are not adjacent, and a copy of them takes {size} bytes"
         raise InputError(
-            f"{told}, more than half of the memory limit; convert it once with `gordan convert --drop` and use the folder"
+            f"{path}: the remaining columns are not adjacent, and a copy of them takes {size} bytes, more than half of the "
+            "memory limit; convert it once with `gordan convert --drop` and use the folder"
         )
     return X[:, chosen]
 
 
 def read_labels(path: Path, n: int) -> Array:
-    """The n labels in an .npy file of their own."""
+    """Read n labels from an .npy file of their own."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header = _header(file, str(path))
@@ -106,33 +106,33 @@ def read_labels(path: Path, n: int) -> Array:
 
 
 def read_npz(path: Path, wanted: Wanted) -> Table:
-    """The table in an .npz file: arrays X and y, or the arrays that scipy.sparse.save_npz writes for CSR, and y."""
+    """Return the table in an .npz file: arrays X and y, or the arrays of scipy.sparse.save_npz for CSR, and y."""
     features = wanted.count(f"{path} has its labels in the array y and its columns have no names")
     with _archive(path) as archive:
         X, y = _members(archive, path, wanted)
     kept = wanted.kept(X.shape[1], None, path)
     if features not in (None, len(kept)):
-        raise InputError(f"{path} has {len(kept)} columns, where {features} features are wanted")
+        raise InputError(f"{path} has {len(kept)} columns, but {features} features are wanted")
     require_finite(X, path)
     if y is not None:
         require_labels(y, X.shape[0], path)
-    return Table(taken(X, kept), y, None, path, kept)
+    return Table(select_columns(X, kept), y, None, path, kept)
 
 
-def unpacked_npz(path: Path) -> int:
-    """Bytes of the arrays in an .npz file, as it says itself."""
+def npz_size(path: Path) -> int:
+    """Return the size in bytes that an .npz file states for its arrays."""
     with _archive(path) as archive:
         return sum(info.file_size for info in archive.infolist())
 
 
-# What zipfile lets out of a damaged archive. RuntimeError: it is encrypted, or (NotImplementedError) of a later version or
-# packed in a way that zipfile does not know. ValueError: names that are not text (UnicodeDecodeError), negative positions.
-DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OverflowError, ValueError)
+# The exceptions of zipfile for a damaged archive. RuntimeError: it is encrypted, or (NotImplementedError) its version or its
+# compression is not supported. ValueError: names that are not text (UnicodeDecodeError), negative positions.
+ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OverflowError, ValueError)
 
 
 @contextlib.contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The zip file, open: whatever zipfile raises over its content, here or within, is an InputError."""
+    """Open a zip file; what zipfile raises over its content, here or in the body of the with statement, is an InputError."""
     with path.open("rb") as file:
         if not os.fstat(file.fileno()).st_size:
             raise InputError(f"{path} is empty")
@@ -141,9 +141,9 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
                 yield archive
         except InputError:
             raise
-        except DAMAGED as error:
+        except ARCHIVE_ERRORS as error:
             raise InputError(f"{path} is damaged or not an .npz file: {error}") from None
-        except OSError as error:  # a position outside the file, which a damaged directory asks for
+        except OSError as error:  # EINVAL: the directory is damaged and points outside the file
             if error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"{path} is damaged: {error}") from None
@@ -162,16 +162,16 @@ def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any,
         return _member(archive, names["X"], path, matrix=True), y
     if all(name in names for name in sparse):
         return _csr([_member(archive, names[name], path) for name in sparse], path), y
-    held = ", ".join(sorted(names)[:8]) or "nothing"
+    held = listed(sorted(names)) or "nothing"
     raise InputError(f"{path} has no array X (it holds {held}); save X and y, or a CSR matrix with scipy.sparse.save_npz")
 
 
 def _csr(arrays: list[Array], path: Path) -> Any:
-    from scipy.sparse import csr_array  # here: 0.15 s to import
+    from scipy.sparse import csr_array  # imported here because it takes 0.15 s
 
     data, indices, indptr, shape, kind = arrays
     if kind.shape != () or kind.item() not in (b"csr", "csr"):
-        raise InputError(f"{path} holds a sparse matrix in another format than CSR; save X.tocsr()")
+        raise InputError(f"{path} holds a sparse matrix that is not CSR; save X.tocsr()")
     try:
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or len(shape) != 2:
             raise ValueError("its indices are not lists of whole numbers")
@@ -187,65 +187,65 @@ def _csr(arrays: list[Array], path: Path) -> Any:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, matrix: bool = False) -> Array:
-    """One array of the archive."""
-    told = f"{path} ({info.filename})"
-    packed = info.compress_size if info.compress_type == zipfile.ZIP_STORED else DEFLATE_AT_MOST * info.compress_size
+    """Read one array of the archive."""
+    name = f"{path} ({info.filename})"
+    packed = info.compress_size if info.compress_type == zipfile.ZIP_STORED else MAX_DEFLATE_RATIO * info.compress_size
     size = os.fstat(archive.fp.fileno()).st_size if archive.fp else 0
     if (
         info.compress_size > size
         or info.file_size > packed
         or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     ):
-        raise InputError(f"{told} is damaged: {info.compress_size} bytes cannot decompress to {info.file_size}")
+        raise InputError(f"{name} is damaged: {info.compress_size} bytes cannot decompress to {info.file_size}")
     with archive.open(info) as opened:
         file: Any = opened
-        header = _header(file, told)
+        header = _header(file, name)
         if header.end != info.file_size:
-            raise InputError(f"{told} is damaged: it has {info.file_size} bytes, where its header says {header.end}")
+            raise InputError(f"{name} is damaged: it has {info.file_size} bytes, but its header says {header.end}")
         if matrix:
-            _require_matrix(header, told)
+            _require_matrix(header, name)
         content = bytearray(header.end - header.offset)
         view, done = memoryview(content), 0
         while done < len(content) and (got := file.readinto(view[done:])):
             done += got
         if done < len(content) or file.read(1):  # reading past the end also checks the checksum
-            raise InputError(f"{told} is damaged: it is cut short")
+            raise InputError(f"{name} is damaged: it is cut short")
     array = np.frombuffer(content, header.dtype, math.prod(header.shape))
-    _require_text(array, told)
+    _require_text(array, name)
     return array.reshape(header.shape, order="F" if header.fortran else "C")
 
 
-def _require_text(array: Array, told: str) -> None:
-    """Refuse text with codes that are no letters, which NumPy would only notice when it is looked at."""
+def _require_text(array: Array, name: str) -> None:
+    """Raise an InputError for text with invalid code points, which NumPy would notice only when the text is used."""
     if array.dtype.kind == "U" and array.dtype.itemsize:
         codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
-            raise InputError(f"{told} is damaged: it holds invalid Unicode")
+            raise InputError(f"{name} is damaged: it holds invalid Unicode")
 
 
-def _header(file: IO[bytes], told: str) -> _Header:
-    """What the header says. NumPy parses it as a literal, and runs nothing; what else it may raise, or warn of, is damage."""
+def _header(file: IO[bytes], name: str) -> _Header:
+    """Read the header of an .npy file. NumPy parses it as a literal and executes nothing."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
-        raise InputError(f"{told} is not a .npy file: bad magic number") from None
+        raise InputError(f"{name} is not a .npy file: bad magic number") from None
     if version not in ((1, 0), (2, 0)):
-        raise InputError(f"{told} has version {version[0]}.{version[1]} of the .npy format, which is not supported")
+        raise InputError(f"{name} has version {version[0]}.{version[1]} of the .npy format, which is not supported")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
-        shape, fortran, dtype = read(file, max_header_size=MOST_HEADER)
-    except BROKEN_HEADERS as error:
-        raise InputError(f"{told} has a damaged header: {str(error)[:80]!r}") from None
+        shape, fortran, dtype = read(file, max_header_size=MAX_HEADER)
+    except HEADER_ERRORS as error:
+        raise InputError(f"{name} has a damaged header: {str(error)[:80]!r}") from None
     if dtype.str[1:] not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", dtype.str[1:]):
         hint = "; objects are never unpickled" if dtype.hasobject else ""
-        raise InputError(f"{told} holds values of type {dtype}, which are not supported{hint}")
+        raise InputError(f"{name} holds values of type {dtype}, which are not supported{hint}")
     if not all(type(size) is int and 0 <= size < 2**60 for size in shape):
-        raise InputError(f"{told} has a damaged header: its shape is {str(shape)[:80]}")
+        raise InputError(f"{name} has a damaged header: its shape is {str(shape)[:80]}")
     return _Header(dtype, shape, fortran, file.tell())
 
 
-def _require_matrix(header: _Header, told: str) -> None:
+def _require_matrix(header: _Header, name: str) -> None:
     if len(header.shape) != 2 or 0 in header.shape:
-        raise InputError(f"{told} holds an array of shape {header.shape}; a matrix with rows and columns is needed")
+        raise InputError(f"{name} holds an array of shape {header.shape}; a matrix with rows and columns is needed")
     if header.dtype.str[1:] not in NUMBERS:
-        raise InputError(f"{told} holds values of type {header.dtype}; numbers are needed")
+        raise InputError(f"{name} holds values of type {header.dtype}; numbers are needed")

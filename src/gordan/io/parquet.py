@@ -1,4 +1,4 @@
-"""Parquet files, and folders of them, with the extra `data`."""
+"""Read Parquet files, and folders of them, with pyarrow (the extra `data`)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError, MissingExtra
 from gordan.io.parts import Parts
-from gordan.io.table import Table, Wanted, is_missing, require_finite, require_labels
+from gordan.io.table import Table, Wanted, is_missing, listed, require_finite, require_labels
 
-ROWS = 1 << 16  # of labels, at a time
-MOST_LISTED = 8  # rows that are left out
+LABEL_ROWS = 1 << 16  # labels that are read at a time
 
 
 def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
-    """The table in a Parquet file, or in the *.parquet files of a folder in the order of their names; X is dense float64.
+    """Return the table in a Parquet file, or in the *.parquet files of a folder in the order of their names.
 
-    What would take more than `most` bytes stays in its files, as `Parts`.
+    X is dense float64; if that takes more than `most` bytes, it stays in its files as `Parts`.
     """
     drop = wanted.dialect.missing == "drop"
     table = open_parquet(path, wanted)
     n, d = table.X.shape
     if 8 * n * d > most and drop:
-        raise InputError(f"{path} is too large to be read into memory, which leaving out rows with missing values needs")
+        raise InputError(f"{path} is too large to be read into memory, as dropping rows with missing values requires")
     table = table if 8 * n * d > most else replace(table, X=np.asarray(table.X, dtype=np.float64))
-    return _complete(table) if drop else table
+    return _without_missing(table) if drop else table
 
 
-def _complete(table: Table) -> Table:
-    """The table without the rows in which a value or the label is missing."""
+def _without_missing(table: Table) -> Table:
+    """Return the table without the rows in which a value or the label is missing."""
     X, y, n = table.X, table.y, len(table.X)
     lost = {name: np.isnan(X[:, j]) for j, name in enumerate(table.names or ())}
     if y is not None:
@@ -44,21 +43,20 @@ def _complete(table: Table) -> Table:
     gone = tuple(np.setdiff1d(np.arange(n), kept).tolist())
     if not len(kept):
         raise InputError(f"{table.path} has no rows beside those with missing values")
-    X[[*gone]] = 0.0  # so that what is refused has the number of its row
+    X[[*gone]] = 0.0  # they stay in X until it is checked, so that an error names the row by its number in the file
     require_finite(X, table.path, table.names)
     if y is not None:
         y = np.array(y[kept].tolist())
         require_labels(y, len(kept), table.path)
-    counted = ", ".join(f"{name}: {np.count_nonzero(where)}" for name, where in lost.items() if where.any())
-    rows = ", ".join(map(str, gone[:MOST_LISTED])) + (", …" if len(gone) > MOST_LISTED else "")
-    told = f"left out {len(gone)} of {n} rows of {table.path.name} for missing values ({counted})"
-    told += f": row{'s' * (len(gone) > 1)} {rows}"
-    return replace(table, X=X[kept], y=y, left_out=gone, notices=(told,) if gone else ())
+    cells = listed([f"{name}: {np.count_nonzero(where)}" for name, where in lost.items() if where.any()])
+    notice = f"left out {len(gone)} of {n} rows of {table.path.name} for missing values ({cells})"
+    notice += f": row{'s' * (len(gone) > 1)} {listed(gone)}"
+    return replace(table, X=X[kept], y=y, left_out=gone, notices=(notice,) if gone else ())
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a Parquet file; `first` is the first of its rows."""
+    """One row group of a Parquet file; `first` is the number of its first row in the file."""
 
     path: Path
     k: int
@@ -66,15 +64,15 @@ class RowGroup:
     n: int
     names: tuple[str, ...]
     dtype: str
-    missing: bool = False  # values may be missing, and are NaN then
+    missing: bool = False  # whether values may be missing, which are NaN then
 
     def read(self) -> Array:
-        """Its rows; an InputError names the file, the row and what is wrong with it."""
+        """Return its rows; an InputError names the file, the row and what is wrong with it."""
         with _Parquet(self.path) as file:
             columns = file.group(self.k, self.names)
             if len(columns[0]) != self.n:
                 where = f"{self.path}, row group {self.k}"
-                raise InputError(f"{where} has {len(columns[0])} rows, where there were {self.n}; the file was changed")
+                raise InputError(f"{where} has {len(columns[0])} rows, but it had {self.n} before; the file has changed")
             for name, column in () if self.missing else zip(self.names, columns, strict=True):
                 file.require_values(name, column, self.first)
             X = file.features(self.names, columns).astype(self.dtype, copy=False)
@@ -84,8 +82,11 @@ class RowGroup:
 
 
 def open_parquet(path: Path, wanted: Wanted) -> Table:
-    """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read.
-    Where rows with missing values are to be dropped, these are still there: values are NaN, and labels None."""
+    """Return the table in a Parquet file or folder, with X left in its row groups.
+
+    Metadata and labels are read. If rows with missing values are to be dropped, they are still there: such values are NaN, and
+    such labels None.
+    """
     files, missing = _files(path), wanted.dialect.missing == "drop"
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
@@ -104,7 +105,9 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     if not groups:
         raise InputError(f"{path} has no rows")
     n = sum(rows for *_, rows in groups)
-    labels = _joined(y, n, path, missing)
+    labels = np.concatenate(y) if y else None
+    if labels is not None and not missing:
+        require_labels(labels, n, path)
     kinds = {schema[j][1] for j in chosen}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(*group, picked, dtype, missing) for group in groups)
@@ -112,28 +115,18 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen), label=label)
 
 
-def _joined(y: list[Array], n: int, path: Path, missing: bool) -> Array | None:
-    """The labels of all files, None where there are none; some of them may be `missing`."""
-    if not y:
-        return None
-    labels = np.concatenate(y)
-    if not missing:
-        require_labels(labels, n, path)
-    return labels
-
-
 def _files(path: Path) -> list[Path]:
     return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def parquet_names(path: Path) -> list[str]:
-    """The names of the columns, those of the first file of a folder."""
+    """Return the names of the columns, in a folder those of the first file."""
     with _Parquet(_files(path)[0]) as file:
         return file.names
 
 
 def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[int, Array]]:
-    """These columns alone, a row group at a time, with the number of its file."""
+    """Yield only these columns, one row group at a time, each with the number of its file."""
     every = parquet_names(path)
     names = tuple(every[j] for j in positions)
     for number, part in enumerate(_files(path)):
@@ -149,9 +142,9 @@ def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[
 
 
 def _difference(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> str | None:
-    """How two schemas differ, in words that end before "in"."""
+    """Return how two schemas differ, in words that can be followed by "in" and a file; None if they are equal."""
     if [name for name, _ in ours] != [name for name, _ in theirs]:
-        return f"has other columns ({', '.join(repr(name) for name, _ in theirs[:8])}) than there are"
+        return f"has other columns ({listed([repr(name) for name, _ in theirs])}) than there are"
     for (name, kind), (_, other) in zip(ours, theirs, strict=True):
         if kind != other:
             return f"has {other} in column {name!r}, where there is {kind}"
@@ -159,7 +152,7 @@ def _difference(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> s
 
 
 class _Parquet:
-    """One open Parquet file; what pyarrow finds wrong with it becomes an InputError."""
+    """An open Parquet file; the exceptions of pyarrow about its content become InputErrors."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -173,7 +166,7 @@ class _Parquet:
             if not self._raw.seek(0, 2):
                 raise InputError(f"{path} is empty")
             self._file = self._guarded(lambda: pyarrow.parquet.ParquetFile(self._raw))
-            self._schema = self._guarded(lambda: self._file.schema_arrow)  # once: pyarrow makes it anew whenever it is asked
+            self._schema = self._guarded(lambda: self._file.schema_arrow)  # kept, because pyarrow builds it on every access
             self.names: list[str] = list(self._schema.names)
         except BaseException:
             self._raw.close()
@@ -187,7 +180,7 @@ class _Parquet:
 
     @property
     def groups(self) -> list[tuple[int, int, int]]:
-        """Number, first row and number of rows of each row group."""
+        """The index, the first row and the number of rows of each row group."""
         metadata = self._file.metadata
         sizes = [int(metadata.row_group(k).num_rows) for k in range(metadata.num_row_groups)]
         firsts = accumulate(sizes, initial=0)
@@ -195,11 +188,11 @@ class _Parquet:
 
     @property
     def schema(self) -> list[tuple[str, str]]:
-        """Names and types of all columns."""
+        """The names and types of all columns."""
         return [(field.name, str(field.type)) for field in self._schema]
 
     def require_numbers(self, names: tuple[str, ...]) -> None:
-        """Refuse columns that are no numbers."""
+        """Raise an InputError if one of these columns does not hold numbers."""
         types = self._arrow.types
         if len(set(self.names)) < len(self.names):
             raise InputError(f"{self._path} has two columns of the same name; rename one")
@@ -211,31 +204,31 @@ class _Parquet:
                 )
 
     def require_values(self, name: str, column: Any, first: int) -> None:
-        """Refuse a column, or the part of it from row `first` on, in which values are missing."""
+        """Raise an InputError if a value is missing in a column, or in a part of it that starts at row `first`."""
         if column.null_count:
             row = first + int(np.argmax(np.asarray(column.is_null())))
             where = f"{self._path}, row {row} (from 0), column {name!r}"
             raise InputError(f"{where}: the value is missing; fill missing values first, or leave such rows out: missing='drop'")
 
     def group(self, k: int, names: tuple[str, ...]) -> list[Any]:
-        """These columns of row group k, as Arrow has them."""
+        """Return these columns of row group k as Arrow arrays."""
         table = self._guarded(lambda: self._file.read_row_group(k, columns=list(names)))
         return [table.column(name) for name in names]
 
     def features(self, names: tuple[str, ...], columns: list[Any]) -> Array:
-        """These columns as one float64 matrix, exactly."""
+        """Return these columns as one float64 matrix; refuse values that float64 cannot hold exactly."""
         X = np.empty((len(columns[0]), len(columns)))
         for k, (name, column) in enumerate(zip(names, columns, strict=True)):
             X[:, k] = self._guarded(self._as_float64(column, name).to_numpy)
         return X
 
     def labels(self, name: str, missing: bool = False) -> list[Array]:
-        """A column as labels, some rows at a time; as objects if some may be missing."""
+        """Return a column as labels, in parts; the labels are objects if some may be missing."""
         kind = self._schema.field(name).type
         if self._arrow.types.is_nested(kind):
             raise InputError(f"{self._path}, column {name!r} is of type {kind}; labels must be numbers, booleans or text")
         parts: list[Array] = []
-        batches = self._guarded(lambda: self._file.iter_batches(batch_size=ROWS, columns=[name]))
+        batches = self._guarded(lambda: self._file.iter_batches(batch_size=LABEL_ROWS, columns=[name]))
         while (batch := self._guarded(lambda: next(batches, None))) is not None:
             column = batch.column(batch.schema.get_field_index(name))
             if missing:
@@ -263,15 +256,15 @@ class _Parquet:
         arrow = self._arrow
         try:
             return step()
-        except MemoryError as error:  # sizes in a damaged file may be anything
-            raise InputError(f"{self._path} is damaged, or there is not enough memory to read it: {_line(error)}") from None
+        except MemoryError as error:  # a damaged file may ask for any size
+            raise InputError(f"{self._path} is damaged, or there is not enough memory to read it: {_first_line(error)}") from None
         except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError) as error:
-            raise InputError(f"{self._path} is damaged or not a Parquet file: {_line(error)}") from None
+            raise InputError(f"{self._path} is damaged or not a Parquet file: {_first_line(error)}") from None
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise InputError(f"{self._path} is damaged or not a Parquet file: {_line(error)}") from None
+            raise InputError(f"{self._path} is damaged or not a Parquet file: {_first_line(error)}") from None
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,4 +1,4 @@
-"""X that is not in memory: parts that are read when they are needed, and CSR arrays in mapped files."""
+"""Represent an X that is not in memory: parts that are read when needed, and CSR arrays in mapped files."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gordan.arrays import Array
 
 
 class Part(Protocol):
-    """Some consecutive rows of a file. It can be pickled, and read where the file is."""
+    """Some consecutive rows of a file, which can be pickled and read on any machine that has the file."""
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         ...
 
     def read(self) -> Array:
-        """The rows, anew each time."""
+        """Read the rows from the file."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A dense X in parts; at most a few of them are in memory at a time. `columns` are the names of its columns."""
+    """A dense X in parts, of which only a few are in memory at a time; `columns` are the names of its columns."""
 
     parts: tuple[Part, ...]
     shape: tuple[int, int]
@@ -37,7 +37,7 @@ class Parts:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """All of it, in memory."""
+        """Return the whole matrix in memory."""
         whole = np.empty(self.shape, self.dtype if dtype is None else dtype)
         done = 0
         for part in self.parts:
@@ -50,9 +50,9 @@ class Parts:
 
 
 class Csr:
-    """X in CSR, its arrays in mapped files (see `gordan.io.store`). `checked` is set by whoever has looked at all indices.
+    """A CSR matrix whose arrays are in mapped files (see `gordan.io.store`).
 
-    `columns` are the names of its columns.
+    `columns` are the names of its columns. `checked` is set once all indices have been found to be valid.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class Csr:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
+        """The type of the values."""
         return self.data.dtype
 
     @property
     def nnz(self) -> int:
-        """Number of entries."""
+        """The number of stored entries."""
         return len(self.data)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def tocsr(self, lo: int = 0, hi: int | None = None) -> Any:
-        """A copy of the rows lo..hi-1 in memory, as SciPy has it."""
+        """Return a copy of the rows lo to hi - 1 as a SciPy matrix in memory."""
         import scipy.sparse as sp
 
         indptr = np.asarray(self.indptr[lo : (self.shape[0] if hi is None else hi) + 1])
@@ -90,5 +90,5 @@ class Csr:
 
 
 def physical_memory() -> int:
-    """Bytes of memory of this machine."""
+    """Return the size of the memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

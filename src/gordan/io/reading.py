@@ -1,4 +1,4 @@
-"""One function for every file of data: which format it is, and which columns are wanted."""
+"""Read a table from a file of any supported format."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 
 from gordan.arrays import whole_number
 from gordan.errors import InputError
-from gordan.io.delimited import DELIMITERS, header_of, read_delimited, settled
+from gordan.io.delimited import DELIMITERS, header_of, read_delimited, with_separator
 from gordan.io.index import without_index
-from gordan.io.npy import DAMAGED, MAGIC, read_npy, read_npz, unpacked_npz
+from gordan.io.npy import ARCHIVE_ERRORS, MAGIC, npz_size, read_npy, read_npz
 from gordan.io.parquet import parquet_names, read_parquet
 from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
 from gordan.io.table import Dialect, Table, Wanted
-from gordan.io.text import SUFFIXES, Text, unpacked_size
+from gordan.io.text import SUFFIXES, Text, decompressed_size
 
 BY_SUFFIX = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 BY_SUFFIX |= {".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
@@ -46,72 +46,71 @@ def read(
 ) -> Table:
     """Read rows and labels from a file: svmlight, CSV, TSV, .npy, .npz, Parquet, or a folder that `gordan.io.convert` wrote.
 
-    The format is told by the suffix (svmlight and CSV may be compressed: .gz, .bz2, .xz), and where that says nothing by the
-    content. Text is read as float64, every number exactly as `float` reads it.
+    The format is determined by the suffix of the name (svmlight and CSV may be compressed: .gz, .bz2, .xz) or else by the
+    content. Numbers in text are read as float64, exactly as `float` reads them.
 
     Parameters
     ----------
     path : path
-        The file, a folder of Parquet files, or a folder that was converted.
+        A file, a folder of Parquet files, or a converted folder.
     label : str or int, optional
-        The label column, by name or by position (from 0; negative from the end). Default: the last. svmlight has the label
-        first and .npz has the array y; there it is not accepted. For .npy also a second .npy file with the labels, by its path.
+        The label column, by name or by position (from 0; negative positions count from the end). Default: the last column. For
+        .npy it may also be the path of a second .npy file with the labels. It cannot be passed for svmlight, which has the label
+        first, or for .npz, which has the labels in the array y.
     features : int or names, optional
-        How many features there must be (an svmlight file gets that many columns), or the names of the columns to take, in
-        that order; other columns are then ignored.
+        The number of features that the file must have (an svmlight file gets that many columns), or the names of the columns to
+        read, in this order; other columns are then ignored.
     labelled : bool or None, default=True
-        False: the file has no labels. None: it may have; in a table of exactly `features` columns, or one without a column
-        beside the named ones at its end, there are none.
+        False: the file has no labels. None: it may have labels; it has none if it has exactly `features` columns, or if its last
+        column is one of the named features.
     drop : iterable of str or int, default=()
-        Columns to leave out, by name or position as for `label`; in svmlight by the index that the file has for them. What is
-        in them does not matter.
+        Columns to leave out, by name or position as for `label`; in svmlight, by their index in the file. They may contain
+        anything.
     keep_index : bool, default=False
-        Keep a column without a name (or with the one that pandas gives it, "Unnamed: 0") at the beginning of a CSV, TSV or
-        Parquet file that counts the rows, 0, 1, 2, … or 1, 2, 3, …: the index of a data frame, which is left out otherwise.
-        It is kept in any case if no other feature is left, or if `features` names the columns.
+        Keep a column without a name (or with a name that pandas gives it, "Unnamed: 0") at the beginning of a CSV, TSV or
+        Parquet file that counts the rows, 0, 1, 2, … or 1, 2, 3, …. This is the index of a data frame, and is left out by
+        default, unless no other feature is left or `features` names the columns.
     sep : str, optional
-        The one character between the columns of a table of text. Default: a comma in .csv, a tab in .tsv; where the first two
-        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice; so is what a
-        first line such as `sep=;` names.
+        The character that separates the columns of a text table. Default: a comma in .csv and a tab in .tsv, unless a first line
+        such as `sep=;` names another one, or the first two lines contain none but the same number of semicolons, tabs, commas or
+        vertical bars; a notice says which one is used.
     decimal, thousands : str, default="." and None
-        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one. Numbers with a
-        mark that is also between the columns must be in quotes.
+        The decimal mark of a text table, "." or ",", and the character that groups digits, if any. Numbers that contain the
+        separator of the columns must be in quotes.
     header : bool, default=True
-        False: the table of text has no names of columns, and its first line is a row.
+        False: the text table has no header, and its first line is a row.
     missing : {"raise", "drop"}, default="raise"
-        "drop": rows of a table of text, and of Parquet that fits into memory, are left out where a cell that is wanted is
-        empty, NA, N/A, NaN, <NA>, null or None, the label too; a notice has their number. True and False are read as 1 and 0
-        in any case.
+        "drop": leave out rows of a text table, or of a Parquet file that fits into memory, in which a feature or the label is
+        empty, NA, N/A, NaN, <NA>, null or None; a notice says how many. True and False are always read as 1 and 0.
     memory_limit : int, optional
-        Bytes that the process should stay below. X is read into memory if it takes at most half of that; else .npy files and
-        converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default: .npy files and
-        converted folders are mapped, Parquet beyond a quarter of the machine's memory is left in its row groups, and all
-        else is read into memory.
+        The number of bytes that the process should stay below. X is read into memory if it takes at most half of that; otherwise
+        .npy files and converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default:
+        .npy files and converted folders are mapped, Parquet larger than a quarter of the machine's memory is left in its row
+        groups, and everything else is read into memory.
 
     Returns
     -------
     Table
-        `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy; see `memory_limit`), `y` (whole numbers,
-        numbers, booleans or text; None without labels), `names` and `path`; `numbers`, the position in the file of each column
-        of X (in svmlight its index), and `notices`, lines of text: columns that were left out as an index, what is between
-        columns, rows that were left out; and these rows, `left_out`.
+        `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy; see `memory_limit`), `y` (integers,
+        floats, booleans or text; None without labels), `names` and `path`; `numbers`, the position in the file of each column of
+        X (in svmlight its index); `notices`, lines of text about the separator and about columns and rows that were left out;
+        and `left_out`, the numbers of these rows.
 
     Raises
     ------
     InputError
-        The content is refused; the message has the file, the line or row, and the reason. An .npy file is not searched for NaN,
-        since it may be larger than memory: whoever computes with it finds that.
+        If the content is invalid; the message names the file, the line or row, and the reason. An .npy file is not searched for
+        NaN, because it may be larger than memory; computations with it report NaN instead.
     OSError
-        The file is missing, is a folder, or may not be read.
+        If the file does not exist, is a folder, or cannot be read.
     """
-    if features is not None and not isinstance(features, int):
-        if isinstance(features, str):
-            raise InputError(f"features is {features!r}; pass a list of names, or a number of columns")
-        features = tuple(features)
-        if not features or not all(isinstance(name, str) for name in features):
-            raise InputError(f"features is {features!r}; pass a list of names, or a number of columns")
-    elif features is not None:
+    if isinstance(features, int):
         whole_number(features, "features")
+    elif features is not None:
+        named = () if isinstance(features, str) else tuple(features)
+        if not named or not all(isinstance(name, str) for name in named):
+            raise InputError(f"features is {features!r}; pass a list of names, or a number of columns")
+        features = named
     if label is not None and (isinstance(label, bool) or not isinstance(label, (str, int))):
         raise InputError(f"label is {label!r}; pass the name or the position of the label column")
     if labelled is False and label is not None:
@@ -124,7 +123,7 @@ def read(
 
 
 def columns_to_drop(drop: Iterable[str | int]) -> tuple[str | int, ...]:
-    """What was passed for `drop`, checked."""
+    """Return the argument `drop` as a tuple, or raise an InputError if it is not a list of columns."""
     found = None if isinstance(drop, str) else tuple(drop)
     if found is None or any(isinstance(column, bool) or not isinstance(column, (str, int)) for column in found):
         raise InputError(f"drop is {drop!r}; pass a list of names or positions of columns")
@@ -133,27 +132,26 @@ def columns_to_drop(drop: Iterable[str | int]) -> tuple[str | int, ...]:
 
 def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     kind = format_of(path)
-    in_memory = kind in ("svmlight", "npz", *DELIMITERS)
-    if (
-        in_memory
-        and limit is not None
-        and (unpacked_npz(path) if kind == "npz" else unpacked_size(path, limit // 2)) > limit // 2
-    ):
-        size = f"{path} (unpacked, if it is compressed) has more bytes than half of the memory limit of {limit}"
-        raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
-    wanted, notices = prepared(path, kind, wanted)
+    if kind in ("svmlight", "npz", *DELIMITERS) and limit is not None:
+        size = npz_size(path) if kind == "npz" else decompressed_size(path, limit // 2)
+        if size > limit // 2:
+            raise InputError(
+                f"{path} (decompressed) has more bytes than half of the memory limit of {limit}; "
+                f"convert it once with `gordan convert {path.name} FOLDER` and use the folder"
+            )
+    wanted, notices = resolve_columns(path, kind, wanted)
     table = _table(path, kind, wanted, limit)
     return replace(table, notices=(*notices, *table.notices)) if notices else table
 
 
-def prepared(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
-    """What is wanted of a file of that format, with its dialect settled and without its index; and the notices about that."""
+def resolve_columns(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+    """Return the request with the separator of the file and without its index columns, and the notices about these."""
     notices: tuple[str, ...] = ()
     if kind in DELIMITERS:
-        wanted, notices = settled(path, kind, wanted)
+        wanted, notices = with_separator(path, kind, wanted)
     elif wanted.dialect != (Dialect(missing=wanted.dialect.missing) if kind == "parquet" else Dialect()):
         missing = "" if kind == "parquet" else " and missing"
-        raise InputError(f"{path} is not a text table: sep, decimal, thousands, header{missing} are for CSV and TSV files")
+        raise InputError(f"{path} is not a text table; sep, decimal, thousands, header{missing} are for CSV and TSV files")
     wanted, more = without_index(path, kind, wanted)
     return wanted, (*notices, *more)
 
@@ -164,7 +162,7 @@ def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
     if kind in ("npy", "store"):
         most = None if limit is None else limit // 2
         table = read_npy(path, wanted, most) if kind == "npy" else read_store(path, wanted, most)
-        return table if most is None else _within(table, most)
+        return table if most is None else _loaded_if_small(table, most)
     if kind == "svmlight":
         return read_svmlight(path, wanted)
     if kind in DELIMITERS:
@@ -172,26 +170,26 @@ def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
     return read_npz(path, wanted)
 
 
-def _within(table: Table, most: int) -> Table:
-    """The table in memory where that takes at most so many bytes; large maps are worked on in the order of the file."""
+def _loaded_if_small(table: Table, most: int) -> Table:
+    """Return the table with X in memory if X takes at most `most` bytes, else unchanged."""
     X = table.X
     if isinstance(X, Csr):
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         return table if size > most else replace(table, X=X.tocsr())
-    if not isinstance(X, np.ndarray):  # without some columns: that is in memory
+    if not isinstance(X, np.ndarray):  # a SciPy matrix, which is in memory already
         return table
     return table if X.nbytes > most else replace(table, X=np.array(X))
 
 
 def format_of(path: Path) -> str:
-    """Which format a file has: "svmlight", "csv", "tsv", "npy", "npz", "parquet", or "store" for a converted folder."""
+    """Return the format of a file: "svmlight", "csv", "tsv", "npy", "npz", "parquet", or "store" for a converted folder."""
     if path.is_dir():
         if (path / MANIFEST).exists() or (path / JOURNAL).exists():
             return "store"
         if next(path.glob("*.parquet"), None) is None:
             raise IsADirectoryError(errno.EISDIR, "it is a folder without Parquet files or a manifest; pass a file", str(path))
         return "parquet"
-    _refuse_others(path)
+    _refuse_other_formats(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES
     named = BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
@@ -201,26 +199,24 @@ def format_of(path: Path) -> str:
 
 
 def names_in(path: Path, dialect: Dialect) -> list[str] | None:
-    """The names of the columns of a table, empty ones where it has no header; None for files whose columns have no names."""
+    """Return the names of the columns, which are empty without a header; None for formats whose columns have no names."""
     kind = format_of(path)
     if kind == "parquet":
         return parquet_names(path)
-    return header_of(path, settled(path, kind, Wanted(dialect=dialect))[0]) if kind in DELIMITERS else None
+    return header_of(path, with_separator(path, kind, Wanted(dialect=dialect))[0]) if kind in DELIMITERS else None
 
 
-def _refuse_others(path: Path) -> None:
-    """Say what a file is that people have tables in, and that is not read here, whatever its name."""
+def _refuse_other_formats(path: Path) -> None:
+    """Raise an InputError that says how to convert a workbook or JSON, whatever the name of the file."""
     if not path.is_file():
         return
     with path.open("rb") as file:
         start = file.read(64)
-    workbook = start.startswith(b"\xd0\xcf\x11\xe0")  # of old versions
+    workbook = start.startswith(b"\xd0\xcf\x11\xe0")  # .xls
     if start.startswith(b"PK\x03\x04"):
-        with contextlib.suppress(*DAMAGED, OSError), zipfile.ZipFile(path) as archive:
+        with contextlib.suppress(*ARCHIVE_ERRORS, OSError), zipfile.ZipFile(path) as archive:
             workbook = any(name in ("xl/workbook.xml", "content.xml") for name in archive.namelist())
-    named, table = (
-        (repr(path.name), f"{path.stem}-table.csv") if path.suffix else ("FILE", "table.csv")
-    )  # standard input has none
+    named, table = (repr(path.name), f"{path.stem}-table.csv") if path.suffix else ("FILE", "table.csv")  # standard input
     if workbook:
         to_csv = f"pandas.read_excel({named}).to_csv({table!r}, index=False)"
         raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")

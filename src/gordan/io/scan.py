@@ -1,7 +1,7 @@
-"""The compiled scanners for long text files. Imported when one is first read, because numba takes 0.5 s to import.
+"""Scan long text files with compiled code. The module is imported when needed, because numba takes 0.5 s to import.
 
-A scanner takes the plain lines, as nearly all are, and stops before any other: the caller parses that line in Python, which reads
-it or says what is wrong with it, and goes on behind it. So a scanner never has to explain anything, and decides nothing alone.
+A scanner reads plain lines, as nearly all are, and stops before any other line. The caller parses that line in Python, which
+either reads it or explains what is wrong with it, and then scans on. So a scanner never has to report an error.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gordan.compiling import compiled_exactly
 
 POINT = ord(".")
 TRUE, FALSE = (np.frombuffer(word, np.uint8) for word in (b"true", b"false"))
-DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no room for more rows; before a line that is not plain
+DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no space for more rows; before a line that is not plain
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
-LEAST, MOST = -330, 308  # powers of ten in the table
+MIN_POWER, MAX_POWER = -330, 308  # the exponents in the table of powers
 
 
 def _powers_of_five() -> tuple[Any, Any]:
-    """For each q the 128-bit integer T and the exponent e with T 2^e <= 5^q < (T + 1) 2^e, T as two words."""
+    """Return for each q the 128-bit integer T, as two words, and the exponent e with T 2^e <= 5^q < (T + 1) 2^e."""
     words, exponents = [], []
-    for q in range(LEAST, MOST + 1):
+    for q in range(MIN_POWER, MAX_POWER + 1):
         if q >= 0:
             e = (5**q).bit_length() - 128
             T = 5**q >> e if e >= 0 else 5**q << -e
@@ -38,9 +38,9 @@ def _powers_of_five() -> tuple[Any, Any]:
     return np.array(words, dtype=np.uint64), np.array(exponents, dtype=np.int64)
 
 
-FIVES, EXPONENTS = _powers_of_five()
-TENS = np.array([10.0**k for k in range(23)])  # exact
-TWOS = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
+POWERS_OF_FIVE, EXPONENTS = _powers_of_five()
+POWERS_OF_TEN = np.array([10.0**k for k in range(23)])  # exact
+POWERS_OF_TWO = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
 
 U0, U1, U10, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 32, 63))
 LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -48,8 +48,8 @@ EXACT = np.uint64(2**53)
 
 
 @compiled_exactly
-def _product(a, b):
-    """The 128-bit product of two 64-bit words, as (high, low)."""
+def _wide_product(a, b):
+    """Return the 128-bit product of two 64-bit words as (high, low)."""
     a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
     low, middle, other = a0 * b0, a1 * b0, a0 * b1
     carry = (low >> U32) + (middle & LOW_HALF) + (other & LOW_HALF)
@@ -57,8 +57,8 @@ def _product(a, b):
 
 
 @compiled_exactly
-def _shifted(w):
-    """w, which is not 0, with its top bit set, and by how many bits it was shifted for that."""
+def _normalized(w):
+    """Shift w, which is not 0, to the left until its top bit is set; return it with the number of bits."""
     shift = 0
     for step in (32, 16, 8, 4, 2, 1):
         if w >> np.uint64(64 - step) == U0:
@@ -69,7 +69,10 @@ def _shifted(w):
 
 @compiled_exactly
 def _top_bits(high, low):
-    """(True, the top 53 bits of [M, M + 2) rounded to nearest, how many bits of `high` are rounded away), M = (high, low)."""
+    """Round the numbers in [M, M + 2), M = (high, low), to their top 53 bits.
+
+    Returns whether all of them round to the same value, that value, and how many bits of `high` were rounded away.
+    """
     below = U10 + (high >> U63)
     half = U1 << (below - U1)
     rest = high & ((half << U1) - U1)
@@ -80,44 +83,44 @@ def _top_bits(high, low):
 
 @compiled_exactly
 def decimal_to_float(w, q):
-    """(True, w 10^q rounded to the nearest float64), or (False, 0.0) where this cannot tell.
+    """Return (True, w 10^q rounded to the nearest float64), or (False, 0.0) if this arithmetic cannot decide.
 
-    With w shifted to have its top bit set, w 5^q lies in [w T, w T + w) 2^e. Of the 192 bits of w T the upper 128 are kept, M:
-    the value is in [M, M + 2) in units of the last of them. The result takes the top 53 bits of M; the rest decides the
-    rounding, unless it is so close to one half that the interval reaches across. (The idea is that of
-    Lemire, "Number parsing at a gigabyte per second", 2021; here cases in doubt are left to Python.)
+    With w shifted to have its top bit set, w 5^q lies in [w T, w T + w) 2^e. Of the 192 bits of w T the upper 128 are kept as M,
+    so the value is in [M, M + 2) in units of the last of them. The result takes the top 53 bits of M; the rest decides the
+    rounding, unless it is so close to one half that the interval contains it. (The idea is that of Lemire, "Number parsing at a
+    gigabyte per second", 2021; here undecided cases are left to Python.)
     """
     if w == U0:
         return True, 0.0
     if q == 0:
         return True, np.float64(w)  # the processor rounds to nearest
-    if w <= EXACT and -22 <= q <= 22:  # both factors are exact, so one rounding
-        return True, np.float64(w) * TENS[q] if q > 0 else np.float64(w) / TENS[-q]
-    if q < LEAST or q > MOST:
+    if w <= EXACT and -22 <= q <= 22:  # both factors are exact, so there is one rounding
+        return True, np.float64(w) * POWERS_OF_TEN[q] if q > 0 else np.float64(w) / POWERS_OF_TEN[-q]
+    if q < MIN_POWER or q > MAX_POWER:
         return False, 0.0
-    w, shift = _shifted(w)
-    high, low = _product(w, FIVES[q - LEAST, 0])
-    more = _product(w, FIVES[q - LEAST, 1])[0]
+    w, shift = _normalized(w)
+    high, low = _wide_product(w, POWERS_OF_FIVE[q - MIN_POWER, 0])
+    more = _wide_product(w, POWERS_OF_FIVE[q - MIN_POWER, 1])[0]
     low += more
     if low < more:
         high += U1
     known, m, below = _top_bits(high, low)
-    exponent = np.int64(below) + 128 + EXPONENTS[q - LEAST] + q - shift
-    if not known or exponent < -1022 or exponent > 970:  # subnormal or infinite, or near: left to Python
+    exponent = np.int64(below) + 128 + EXPONENTS[q - MIN_POWER] + q - shift
+    if not known or exponent < -1022 or exponent > 970:  # subnormal or infinite, or close to it: left to Python
         return False, 0.0
-    return True, np.float64(m) * TWOS[exponent + 1022]
+    return True, np.float64(m) * POWERS_OF_TWO[exponent + 1022]
 
 
 @compiled_exactly
 def _sign(text, p):
-    """Whether there is a minus at text[p], and what is behind it, or a plus."""
+    """Return whether there is a minus sign at text[p], and the position after the sign, if there is one."""
     c = text[p]
     return c == 45, p + 1 if c == 45 or c == 43 else p
 
 
 @compiled_exactly
 def _exponent(text, p):
-    """(True, exponent, end) of the digits at text[p], with or without a sign; False for none, or six of them."""
+    """Return (True, exponent, end) for one to five digits at text[p] with an optional sign, else False."""
     minus, p = _sign(text, p)
     c, e, places = text[p], 0, 0
     while 48 <= c <= 57 and places < 6:
@@ -130,16 +133,16 @@ def _exponent(text, p):
 
 @compiled_exactly
 def scan_number(text, p, point):
-    """(True, value, end) for the number that starts at text[p]; (False, 0.0, p) for anything that is not plainly one.
+    """Return (True, value, end) for the number that starts at text[p], or (False, 0.0, p) if it is not plainly a number.
 
-    `point` is the decimal mark. Something that ends a number (a newline at least) must follow in `text`, so that the scan stays
-    inside it.
+    `point` is the decimal mark. `text` must contain a character after the number that ends it, at least a newline, so that the
+    scan stays inside it.
     """
     start = p
     negative, p = _sign(text, p)
     c = text[p]
     w, q, digits, kept, cut = U0, 0, 0, 0, False
-    while 48 <= c <= 57:  # and again behind the point: one function for both, however it is written, costs a quarter of the speed
+    while 48 <= c <= 57:  # repeated after the point: one function for both, however written, costs a quarter of the speed
         digits += 1
         if kept < 19:
             w = w * np.uint64(10) + np.uint64(c - 48)
@@ -172,7 +175,7 @@ def scan_number(text, p, point):
             return False, 0.0, start
         q += e
     known, value = decimal_to_float(w, q)
-    if cut and known:  # between w and w + 1 in the 19th digit: fine where both round to the same
+    if cut and known:  # the value is between w and w + 1 in the 19th digit, which is enough if both round to the same float
         known, above = decimal_to_float(w + U1, q)
         known &= value == above
     if not known:
@@ -182,13 +185,15 @@ def scan_number(text, p, point):
 
 # ---- labels ---------------------------------------------------------------------------------------------------------
 
-LABELS = 64  # distinct ones in one call of a scanner
+MAX_LABELS = 64  # distinct labels in one call of a scanner
 
 
 @compiled_exactly
 def _label(text, start, end, line, labels, count):
-    """The number of the label text[start:end] among the `count` so far, each a (start, end, line of the first); and the count
-    with it."""
+    """Return the index of the label text[start:end] among the distinct labels, and their number, which it may increase.
+
+    A label is stored as (start, end, line) of its first occurrence.
+    """
     for k in range(count):
         if labels[k, 1] - labels[k, 0] == end - start:
             same = True
@@ -206,22 +211,22 @@ def _label(text, start, end, line, labels, count):
 
 
 @compiled_exactly
-def _blanks(text, p):
-    """Where the spaces and tabs at text[p] end."""
+def _skip_blanks(text, p):
+    """Return the position after the spaces and tabs at text[p]."""
     while text[p] == 32 or text[p] == 9:
         p += 1
     return p
 
 
 @compiled_exactly
-def _ends(c):
-    """Whether a line of svmlight ends at this letter, but for a comment."""
+def _ends_line(c):
+    """Return whether a line of svmlight, without its comment, ends at this character."""
     return c == 10 or c == 13 or c == 35
 
 
 @compiled_exactly
 def _next_line(text, p):
-    """(True, where the next line starts) if this one ends at text[p]."""
+    """Return (True, start of the next line) if this line ends at text[p]."""
     if text[p] == 13:
         p += 1
     return text[p] == 10, p + 1
@@ -232,12 +237,12 @@ def _next_line(text, p):
 
 @compiled_exactly
 def _entries(text, p, most_index, indices, values, entries):
-    """The entries from text[p] on: (True, end of the line, how many there are now), or False if one is not plain."""
+    """Read the entries from text[p] on: return (True, end of the line, number of entries), or False if one is not plain."""
     last = -1
     while True:
-        p = _blanks(text, p)
+        p = _skip_blanks(text, p)
         c = text[p]
-        if _ends(c):
+        if _ends_line(c):
             while text[p] != 10 and text[p] != 13:  # a comment
                 p += 1
             return True, p, entries
@@ -251,7 +256,7 @@ def _entries(text, p, most_index, indices, values, entries):
             return False, p, entries
         last = index
         plain, value, p = scan_number(text, p + 1, POINT)
-        if not plain or text[p] > 32:  # of what is below, all but blanks and ends of lines is refused in the next turn
+        if not plain or text[p] > 32:  # control characters up to 32, but for blanks and line ends, stop the next iteration
             return False, p, entries
         indices[entries] = index
         values[entries] = value
@@ -260,10 +265,10 @@ def _entries(text, p, most_index, indices, values, entries):
 
 @compiled_exactly
 def scan_svmlight(text, p, line, labelled, most_index, into):
-    """Rows of svmlight text from byte p on: (state, p, line, rows, entries, distinct labels).
+    """Scan rows of svmlight text from byte p on; return (state, p, line, rows, entries, distinct labels).
 
-    `into` are the arrays indices, values, ends, which, labels: row i has the entries up to ends[i], indices as written, and the
-    label labels[which[i]], a (start, end, line).
+    `into` are the arrays indices, values, ends, which, labels: row i has the entries up to ends[i], with indices as in the file,
+    and the label labels[which[i]], which is (start, end, line).
     """
     indices, values, ends, which, labels = into
     rows, entries, size, distinct = 0, 0, len(text), 0
@@ -271,8 +276,8 @@ def scan_svmlight(text, p, line, labelled, most_index, into):
         if rows == len(ends) or distinct == len(labels):
             return FULL, p, line, rows, entries, distinct
         start, first = p, entries
-        p = label_at = _blanks(text, p)
-        blank = _ends(text[p])
+        p = label_at = _skip_blanks(text, p)
+        blank = _ends_line(text[p])
         while labelled and text[p] > 32 and text[p] != 35 and text[p] != 58:
             p += 1
         label_to = p
@@ -295,8 +300,8 @@ def scan_svmlight(text, p, line, labelled, most_index, into):
 
 
 @compiled_exactly
-def _word(text, p, low):
-    """Whether the letters at text[p] are those of `low`, which are small, in either case; and where they end."""
+def _match_word(text, p, low):
+    """Return whether text[p] starts the lower-case word `low`, whatever the case of the text, and where it ends."""
     for letter in low:
         if text[p] | 32 != letter:
             return False, p
@@ -306,12 +311,12 @@ def _word(text, p, low):
 
 @compiled_exactly
 def _number_cell(text, p, point):
-    """(True, value, end) for a number with spaces around it; true and false are 1 and 0."""
+    """Return (True, value, end) for a number with optional spaces around it; true and false are 1 and 0."""
     while text[p] == 32:
         p += 1
     first = text[p] | 32
     if first == TRUE[0] or first == FALSE[0]:
-        plain, p = _word(text, p, TRUE if first == TRUE[0] else FALSE)
+        plain, p = _match_word(text, p, TRUE if first == TRUE[0] else FALSE)
         value = 1.0 if first == TRUE[0] else 0.0
     else:
         plain, value, p = scan_number(text, p, point)
@@ -322,7 +327,7 @@ def _number_cell(text, p, point):
 
 @compiled_exactly
 def _end_of_text(text, p, delimiter, quoted):
-    """Where the text of a cell ends that starts at text[p]."""
+    """Return where the text of a cell ends that starts at text[p]."""
     while text[p] != 34 and text[p] != 10 and text[p] != 13 and (quoted or text[p] != delimiter):
         p += 1
     return p
@@ -330,7 +335,7 @@ def _end_of_text(text, p, delimiter, quoted):
 
 @compiled_exactly
 def _table_row(text, p, delimiter, point, roles, x):
-    """The cells of a row into x: (True, end of the row, start and end of its label), or False if one is not plain."""
+    """Read a row into x: return (True, end of the row, start and end of its label), or False if a cell is not plain."""
     label_at, label_to, last = p, p, len(roles) - 1
     for j in range(len(roles)):
         quoted = text[p] == 34
@@ -355,9 +360,10 @@ def _table_row(text, p, delimiter, point, roles, x):
 
 @compiled_exactly
 def scan_table(text, p, line, delimiter, point, roles, X, which, labels):
-    """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
+    """Scan rows of delimited text from byte p on; return (state, p, line, rows, distinct labels).
 
-    Field j of a row goes to column roles[j] of X; -1 is the label, -2 is not wanted. Row i has the label labels[which[i]].
+    Field j of a row goes to column roles[j] of X; -1 marks the label and -2 an unused field. Row i has the label
+    labels[which[i]].
     """
     rows, size, distinct = 0, len(text), 0
     while p < size:

@@ -1,16 +1,17 @@
-"""A folder of arrays for data larger than memory: written once, piece by piece, and then mapped.
+"""Write and read a folder of arrays for data larger than memory: it is written once, piece by piece, and then mapped.
 
     manifest.json                            shape, names, and the SHA-256 of every piece of every file; written last
     X.npy                                    dense, or
     data.npy, indices.npy, indptr.npy        CSR
     y.npy                                    the labels
 
-While it is written there is a journal instead of the manifest: a line for each piece, added after the piece is on disk. A writer
-that was killed goes on after the last whole line.
+While the folder is being written it has a journal instead of the manifest, with a line for each piece that is on disk. After a
+crash, writing resumes after the last complete line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -26,20 +27,20 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.files import naming, write_atomic
-from gordan.io.npy import neighbours, read_labels
+from gordan.io.files import write_atomic, write_errors_at
+from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
-from gordan.io.table import Table, Wanted, taken
+from gordan.io.table import Table, Wanted, select_columns
 from gordan.schema import strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
-HEADER = 128  # bytes of the header of each .npy file
+HEADER = 128  # the size in bytes of the header of each .npy file
 FILES = {"dense": ("X.npy",), "csr": ("data.npy", "indices.npy", "indptr.npy")}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some consecutive rows as bytes for each file, how many rows and entries they are, and where the source goes on after."""
+    """Some consecutive rows: their bytes for each file, their numbers of rows and entries, and the place in the source behind."""
 
     rows: int
     entries: int
@@ -49,8 +50,10 @@ class Piece:
 
 @dataclass
 class Writer:
-    """A folder in the making. `head` says what is being written from what, and of which "kind"; a folder with another head is
-    not gone on with."""
+    """A folder that is being written.
+
+    `head` describes the source, the request and the "kind" of storage; only a folder with the same head is resumed.
+    """
 
     path: Path
     head: dict[str, Any]
@@ -60,14 +63,15 @@ class Writer:
 
     @property
     def kind(self) -> str:
-        """ "dense" or "csr"."""
+        """The kind of storage, "dense" or "csr"."""
         return str(self.head["kind"])
 
     def __enter__(self) -> Writer:
-        self.path.mkdir(exist_ok=True)
-        self._journal = (self.path / JOURNAL).open("a+b")
+        with write_errors_at(self.path):
+            self.path.mkdir(exist_ok=True)
+            self._journal = (self.path / JOURNAL).open("a+b")
         try:
-            with naming(self.path):
+            with write_errors_at(self.path):
                 self._open(self._journal)
         except BaseException:
             self.__exit__()
@@ -93,32 +97,33 @@ class Writer:
                 file.write(bytes(HEADER) + (bytes(8) if name == "indptr.npy" else b""))
 
     def __exit__(self, *_: object) -> None:
-        for file in (*self._files.values(), self._journal):
-            if file is not None:
-                file.close()
+        with write_errors_at(self.path), contextlib.ExitStack() as files:  # closing flushes, which fails again on a full disk
+            for file in (*self._files.values(), self._journal):
+                if file is not None:
+                    files.callback(file.close)
 
     def size_of(self, name: str) -> int:
-        """Bytes of a file after the last whole piece."""
+        """Return the size of a file after the last complete piece, in bytes."""
         start = 0 if name == "codes.part" else HEADER + 8 * (name == "indptr.npy")
         return start + sum(int(piece["bytes"].get(name, 0)) for piece in self.pieces)
 
     @property
     def place(self) -> Any:
-        """Where the source goes on; None at its beginning."""
+        """The place in the source after the last piece; None at its beginning."""
         return self.pieces[-1]["place"] if self.pieces else None
 
     @property
     def rows(self) -> int:
-        """Rows written."""
+        """The number of rows that are written."""
         return sum(int(piece["rows"]) for piece in self.pieces)
 
     @property
     def entries(self) -> int:
-        """Entries written."""
+        """The number of entries that are written."""
         return sum(int(piece["entries"]) for piece in self.pieces)
 
     def write(self, piece: Piece, labels: list[Any]) -> None:
-        """Add a piece: first its bytes, on disk, then its line in the journal. `labels` are those first seen in it."""
+        """Write the bytes of a piece to disk, and then its line in the journal; `labels` are those that no earlier piece has."""
         for name, content in piece.content.items():
             self._files[name].write(content)
             self._files[name].flush()
@@ -135,23 +140,23 @@ class Writer:
         self.pieces.append(record)
 
     def codes(self) -> Array:
-        """The codes of all labels."""
+        """Return the codes of the labels of all rows."""
         return np.fromfile(self.path / "codes.part", "<i4")
 
     def finish(self, y: Array | None, shape: tuple[int, int], dtypes: dict[str, str], names: tuple[str, ...] | None) -> None:
-        """Headers, labels and, last, the manifest."""
+        """Write the headers, the labels and, last, the manifest."""
         lengths = {"X.npy": shape, "data.npy": (self.entries,), "indices.npy": (self.entries,), "indptr.npy": (shape[0] + 1,)}
         for name in FILES[self.kind]:
             with open(self.path / name, "r+b") as file:
                 file.write(header(dtypes[name], lengths[name]))
                 file.flush()
                 os.fsync(file.fileno())
-        told: dict[str, Any] = {}
+        labels: dict[str, Any] | None = None
         if y is not None:
             content = io.BytesIO()
             np.save(content, y, allow_pickle=False)
             write_atomic(self.path / "y.npy", content.getvalue())
-            told = {"bytes": len(content.getvalue()), "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
+            labels = {"bytes": len(content.getvalue()), "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
         files = {name: {"dtype": dtypes[name], "shape": list(lengths[name])} for name in FILES[self.kind]}
         pieces = [
             {
@@ -167,13 +172,16 @@ class Writer:
             "kind": self.kind,
             "shape": list(shape),
             "names": None if names is None else list(names),
+            "y": labels,
+            "files": files,
+            "source": self.head,
+            "pieces": pieces,
         }
-        manifest |= {"y": told or None, "files": files, "source": self.head, "pieces": pieces}
         write_atomic(self.path / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
-        tidy(self.path)
+        remove_working_files(self.path)
 
     def add_to_indices(self, shift: int) -> None:
-        """Add to all column indices, which were written too low by that. Done already if none is negative."""
+        """Add to all column indices, which were written too low; nothing is added if none is negative, after a crash here."""
         old, new = self.path / "indices.npy", self.path / "indices.part"
         lowest = min((int(part.min()) for part in self._index_pieces(old) if len(part)), default=0)
         with new.open("wb") as file:
@@ -199,7 +207,7 @@ class Writer:
         os.fsync(self._journal.fileno())
 
     def _read_journal(self) -> int:
-        """Take over the whole lines; how many bytes they are. 0 if the journal is of something else."""
+        """Restore the pieces from the complete lines, and return the size of these; 0 if the head is another one."""
         assert self._journal is not None
         self._journal.seek(0)
         lines = self._journal.read().split(b"\n")[:-1]
@@ -215,28 +223,28 @@ class Writer:
         return sum(len(line) + 1 for line in lines[: len(records)])
 
 
-def tidy(path: Path) -> None:
-    """Remove what only a writer needs."""
+def remove_working_files(path: Path) -> None:
+    """Remove the files that only a writer needs."""
     for name in ("codes.part", "indices.part", JOURNAL):
         (path / name).unlink(missing_ok=True)
 
 
-def discard(path: Path) -> None:
-    """Remove what a writer wrote; the journal last, which says that it did."""
+def remove_output_files(path: Path) -> None:
+    """Remove all files of a writer; the journal last, because it identifies them."""
     for name in (*FILES["dense"], *FILES["csr"], "y.npy", MANIFEST):
         (path / name).unlink(missing_ok=True)
-    tidy(path)
+    remove_working_files(path)
 
 
 def header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """The header of an .npy file, 128 bytes whatever the shape."""
+    """Return the header of an .npy file, which has 128 bytes whatever the shape."""
     sizes = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({sizes}), }}"
     return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11).encode() + b"\n"
 
 
-def begun(path: Path) -> dict[str, Any] | None:
-    """The head of a folder that is being written, or was when its writer was killed; None if there is none."""
+def unfinished_head(path: Path) -> dict[str, Any] | None:
+    """Return the head of an unfinished folder; None if there is none."""
     try:
         with (path / JOURNAL).open("rb") as file:
             line = file.readline()
@@ -247,7 +255,7 @@ def begun(path: Path) -> dict[str, Any] | None:
 
 
 def require_store(path: Path) -> None:
-    """Refuse what is no folder that was converted, or is being converted."""
+    """Raise an error if this is not a folder that `convert` has written or begun to write."""
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if not ((path / MANIFEST).exists() or (path / JOURNAL).exists()):
@@ -255,7 +263,7 @@ def require_store(path: Path) -> None:
 
 
 def manifest_of(path: Path) -> dict[str, Any]:
-    """The manifest of a folder; an InputError if it is unfinished, damaged or newer."""
+    """Return the manifest of a folder; raise an InputError if it is unfinished, damaged or of a newer format."""
     require_store(path)
     if not (path / MANIFEST).exists():
         raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again to resume")
@@ -272,7 +280,7 @@ def manifest_of(path: Path) -> dict[str, Any]:
 
 
 def _require_sizes(found: dict[str, Any]) -> None:
-    """Refuse a manifest whose numbers are none, or do not fit each other."""
+    """Raise a ValueError if sizes in the manifest are not numbers or do not match."""
     (n, d), names = found["shape"], found["names"]
     sizes = [n, d, *(piece[what] for piece in found["pieces"] for what in ("rows", "entries"))]
     if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or 0 in (n, d):
@@ -284,9 +292,9 @@ def _require_sizes(found: dict[str, Any]) -> None:
 
 
 def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
-    """The table in a folder, its arrays mapped. Sizes and headers are checked, checksums are not (see `check`).
+    """Return the table in a folder, with its arrays mapped. Sizes and headers are checked, but not checksums (see `check`).
 
-    Where columns are left out, the others are copied, unless they are neighbours or that takes more than `most` bytes.
+    If columns are left out, the others are copied, unless they are adjacent or the copy takes more than `most` bytes.
     """
     features = wanted.count(f"{path} was converted, with its labels in y.npy")
     manifest = manifest_of(path)
@@ -294,7 +302,7 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
     names = None if manifest["names"] is None else tuple(manifest["names"])
     kept = wanted.kept(d, names, path)
     if features not in (None, len(kept)):
-        raise InputError(f"{path} has {len(kept)} columns, where {features} features are wanted")
+        raise InputError(f"{path} has {len(kept)} columns, but {features} features are wanted")
     arrays = [_mapped(path / name, manifest["files"][name]) for name in FILES[manifest["kind"]]]
     y = _stored_labels(path, manifest["y"], n, wanted.labelled)
     X: Any = arrays[0]
@@ -308,27 +316,27 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
                 f"{path}: a copy without the dropped columns takes {size} bytes, more than half of the memory limit; "
                 "drop them when the data is converted (gordan convert --drop)"
             )
-        X = taken(X.tocsr(), kept) if len(kept) < d else X
+        X = select_columns(X.tocsr(), kept) if len(kept) < d else X
     elif X.shape != (n, d):
-        raise InputError(f"{path} is damaged: X has the shape {X.shape}, where the manifest says {(n, d)}")
+        raise InputError(f"{path} is damaged: X has the shape {X.shape}, but the manifest says {(n, d)}")
     else:
-        X = neighbours(X, list(kept), path, most)
+        X = select_mapped_columns(X, list(kept), path, most)
     return Table(X, y, None if names is None else tuple(names[j] for j in kept), path, kept)
 
 
-def _stored_labels(path: Path, told: dict[str, Any] | None, n: int, labelled: bool | None) -> Array | None:
-    """The labels of a folder, of which its manifest says so much; None where there are none, or none are wanted."""
-    if told is None and labelled is True:
+def _stored_labels(path: Path, entry: dict[str, Any] | None, n: int, labelled: bool | None) -> Array | None:
+    """Return the labels of a folder, given their entry in its manifest; None if there are none or none are wanted."""
+    if entry is None and labelled is True:
         raise InputError(f"{path} has no labels (in Python, labelled=False reads the rest)")
-    if told is None or labelled is False:
+    if entry is None or labelled is False:
         return None
-    if (path / "y.npy").stat().st_size != told["bytes"]:
+    if (path / "y.npy").stat().st_size != entry["bytes"]:
         raise InputError(f"{path / 'y.npy'} is damaged: its size is not that of the manifest; convert the data again")
     return read_labels(path / "y.npy", n)
 
 
 def check(folder: str | os.PathLike[str]) -> int:
-    """Read all of a converted folder and compare with its checksums; how many bytes that was.
+    """Compare all files of a converted folder with their checksums, and return the number of bytes that were read.
 
     An InputError names the piece that differs.
     """
@@ -336,17 +344,17 @@ def check(folder: str | os.PathLike[str]) -> int:
     manifest = manifest_of(path)
     read_store(path, Wanted(labelled=None))
     total = 0
-    for name, pieces in ((name, _pieces(manifest, name)) for name in FILES[manifest["kind"]]):
+    for name in FILES[manifest["kind"]]:
         with (path / name).open("rb") as file:
             file.seek(HEADER + 8 * (name == "indptr.npy"))
-            for k, (size, digest) in enumerate(pieces):
-                found, left = hashlib.sha256(), size
+            for k, piece in enumerate(manifest["pieces"]):
+                found, left = hashlib.sha256(), int(piece["bytes"][name])
+                total += left
                 while left and (part := file.read(min(left, 1 << 20))):
                     found.update(part)
                     left -= len(part)
-                if left or found.hexdigest() != digest:
+                if left or found.hexdigest() != piece["sha256"][name]:
                     raise InputError(f"{path / name}, piece {k}: the checksum is wrong; convert the data again")
-                total += size
     if manifest["y"] is not None:
         content = (path / "y.npy").read_bytes()
         if hashlib.sha256(content).hexdigest() != manifest["y"]["sha256"]:
@@ -355,15 +363,11 @@ def check(folder: str | os.PathLike[str]) -> int:
     return total
 
 
-def _pieces(manifest: dict[str, Any], name: str) -> Iterator[tuple[int, str]]:
-    for piece in manifest["pieces"]:
-        yield int(piece["bytes"][name]), str(piece["sha256"][name])
-
-
-def _mapped(path: Path, told: dict[str, Any]) -> Array:
+def _mapped(path: Path, entry: dict[str, Any]) -> Array:
+    """Map an array into memory, given its entry in the manifest."""
     try:
-        shape = tuple(told["shape"])
-        expected, dtype = header(told["dtype"], shape), np.dtype(told["dtype"])
+        shape = tuple(entry["shape"])
+        expected, dtype = header(entry["dtype"], shape), np.dtype(entry["dtype"])
         if dtype.str not in ("<f4", "<f8", "<i4", "<i8") or not all(type(size) is int and 0 <= size < 2**48 for size in shape):
             raise ValueError(f"it has the type {dtype} and the shape {shape}")
     except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""svmlight (libsvm) text: `label index:value index:value … # comment`, indices rising, zeros left out."""
+"""Read svmlight (libsvm) files: lines `label index:value index:value … # comment` with increasing indices and without zeros."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, number, why_not_finite, without
-from gordan.io.text import Text, take_rows
+from gordan.io.table import Labels, Table, Wanted, drop_columns, number, why_not_finite
+from gordan.io.text import Text, read_rows
 
-MOST_INDEX = 2**31 - 1  # as in LIBSVM; a larger one is a damaged line, and w would not fit
-ROWS = 1 << 15  # per call of the scanner
+MAX_INDEX = 2**31 - 1  # as in LIBSVM; a larger index is a sign of a damaged line, and w would not fit into memory
+SCANNED_ROWS = 1 << 15  # rows for each call of the scanner
 
 
 def read_svmlight(path: Path, wanted: Wanted) -> Table:
-    """The table in an svmlight file; X is CSR, and every value is stored, explicit zeros too."""
+    """Return the table in an svmlight file; X is CSR, and explicit zeros are stored, too."""
     features = wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
     with Text(path) as text:
-        entries = Entries(text, labelled(text, wanted))
-        take_rows(entries)
-    X, numbers = entries.matrix(features, dropped_numbers(wanted, path))
+        entries = Entries(text, has_labels(text, wanted))
+        read_rows(entries)
+    X, numbers = entries.matrix(features, dropped_indices(wanted, path))
     return Table(X, entries.labels.array(path) if entries.labelled else None, None, path, numbers)
 
 
-def dropped_numbers(wanted: Wanted, path: Path) -> Array:
-    """The indices of the columns to leave out, as the file has them."""
+def dropped_indices(wanted: Wanted, path: Path) -> Array:
+    """Return the indices of the columns to leave out, as in the file."""
     for column in wanted.drop:
         if not re.fullmatch("[0-9]{1,10}", str(column)):
             raise InputError(f"{path} is svmlight: its columns have no names; drop {column!r} by its index in the file")
     return np.unique(np.array([int(column) for column in wanted.drop], dtype=np.int64))
 
 
-def require_numbers(dropped: Array, first: int, width: int, path: Path) -> None:
-    """Refuse to drop what is not there, or all that is; the columns are `first` and so on, `width` in all."""
+def require_existing_columns(dropped: Array, first: int, width: int, path: Path) -> None:
+    """Raise an InputError for dropping columns that do not exist, or all of the `width` columns from index `first` on."""
     missing = dropped[(dropped < first) | (dropped >= first + width)]
     if len(missing):
         raise InputError(f"{path} has no column {missing[0]} to drop; its columns are {first} to {first + width - 1}")
@@ -45,48 +45,52 @@ def require_numbers(dropped: Array, first: int, width: int, path: Path) -> None:
         raise InputError(f"all columns of {path} are dropped; keep at least one")
 
 
-def labelled(text: Text, wanted: Wanted) -> bool:
-    """Whether lines start with a label, seen from the first that says something; those before it are taken."""
+def has_labels(text: Text, wanted: Wanted) -> bool:
+    """Return whether the first line that is not blank starts with a label; blank lines before it are skipped."""
     while text.more():
         end = text.block.index(b"\n", text.at) + 1
         tokens = text.block[text.at : end].partition(b"#")[0].split()
         if tokens:
             found = b":" not in tokens[0]
             if wanted.labelled is not None and found != wanted.labelled:
-                raise InputError(f"{text.path}, line {text.line}: it starts with {'a' if found else 'no'} label; {ASK[found]}")
+                raise InputError(f"{text.path}, line {text.line}: {LABEL_HINTS[found]}")
             return found
         text.at, text.line = end, text.line + 1
     return wanted.labelled is not False
 
 
-ASK = {
-    True: "leave out --unlabelled (in Python, labelled=False)",
-    False: "put one in front (in Python, labelled=False reads the rest)",
+LABEL_HINTS = {
+    True: "it starts with a label; leave out --unlabelled (in Python, labelled=False)",
+    False: "it has no label; put one before the entries (in Python, labelled=False reads a file without labels)",
 }
 
 
 class Entries:
-    """The entries read so far, in parts."""
+    """A reader of the lines of a text, which keeps the entries in parts."""
 
     def __init__(self, text: Text, labelled: bool) -> None:
         self.text, self.labelled, self.labels = text, labelled, Labels(words=True)
         self._indices: list[Array] = []
         self._values: list[Array] = []
         self._counts: list[Array] = []
-        self._scratch: list[Array] = []
+        self._buffers: list[Array] = []
 
     def scan(self) -> tuple[bool, int]:
-        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
+        """Read plain lines of the block with the compiled scanner; see `Reader.scan`."""
         from gordan.io import scan
 
         text, block = self.text, self.text.block
-        if not self._scratch or len(self._scratch[0]) < len(block) // 4 + 2:  # an entry has three letters and a space
-            self._scratch = [np.empty(len(block) // 4 + 2, kind) for kind in (np.int64, np.float64)]
-            self._scratch += [np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty((scan.LABELS, 3), np.int64)]
-        indices, values, ends, which, labels = self._scratch
+        if not self._buffers or len(self._buffers[0]) < len(block) // 4 + 2:  # an entry has at least three characters and a space
+            self._buffers = [np.empty(len(block) // 4 + 2, kind) for kind in (np.int64, np.float64)]
+            self._buffers += [
+                np.empty(SCANNED_ROWS, np.int64),
+                np.empty(SCANNED_ROWS, np.int64),
+                np.empty((scan.MAX_LABELS, 3), np.int64),
+            ]
+        indices, values, ends, which, labels = self._buffers
         scanner: Any = scan.scan_svmlight
         state, text.at, text.line, rows, count, distinct = scanner(
-            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, tuple(self._scratch)
+            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MAX_INDEX, tuple(self._buffers)
         )
         self._add(indices[:count], values[:count], np.diff(ends[:rows], prepend=0))
         if self.labelled:
@@ -94,7 +98,7 @@ class Entries:
         return state == scan.STOPPED, rows
 
     def parse(self, most: int) -> None:
-        """Take that many lines in Python, or refuse one."""
+        """Read at most this many lines in Python, and raise an InputError for one that is invalid."""
         text, lines = self.text, self.text.lines()
         indices: list[int] = []
         values: list[float] = []
@@ -126,11 +130,11 @@ class Entries:
 
     @property
     def held(self) -> int:
-        """Entries and rows not drained."""
+        """The number of entries and rows that were read since the last call of `drained`."""
         return sum(map(len, self._values)) + sum(map(len, self._counts))
 
     def drained(self) -> tuple[Array, Array, Array]:
-        """Indices as in the file, values, and the number of entries of each row, of what was read since the last call."""
+        """Return the indices as in the file, the values and the number of entries of each row read since the last call."""
         indices = np.concatenate([np.empty(0, np.int32), *self._indices])
         values = np.concatenate([np.empty(0), *self._values])
         counts = np.concatenate([np.empty(0, np.int64), *self._counts])
@@ -138,11 +142,11 @@ class Entries:
         return indices, values, counts
 
     def matrix(self, features: int | None, dropped: Array) -> tuple[Any, Sequence[int]]:
-        """The CSR matrix without the dropped columns, and the index that each of the others has in the file.
+        """Return the CSR matrix without the dropped columns, and the index in the file of each of its columns.
 
-        Columns count from 1, unless an index 0 occurs.
+        Columns are counted from 1, unless an index 0 occurs.
         """
-        from scipy.sparse import csr_array  # here: 0.15 s to import
+        from scipy.sparse import csr_array  # imported here because it takes 0.15 s
 
         path = self.text.path
         indices, values, counts = self.drained()
@@ -157,10 +161,9 @@ class Entries:
         if width > total:
             row = int(np.searchsorted(np.cumsum(counts), np.argmax(indices), side="right"))
             beside = f" beside the {len(dropped)} that are dropped" if len(dropped) else ""
-            told = f"{path} has {width} columns (row {row} has the last of them)"
-            raise InputError(f"{told}, where {features} features are wanted{beside}")
-        require_numbers(dropped, first, total, path)
-        indices, values, counts = without(indices, values, counts, dropped - first)
+            raise InputError(f"{path} has {width} columns (see row {row}), but {features} features are wanted{beside}")
+        require_existing_columns(dropped, first, total, path)
+        indices, values, counts = drop_columns(indices, values, counts, dropped - first)
         indptr = np.concatenate([[0], np.cumsum(counts)])
         if len(values) < 2**31:
             indptr = indptr.astype(np.int32)
@@ -171,7 +174,7 @@ class Entries:
 
 
 def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[float]] | None:
-    """Label, indices and values of one line; None if it is blank or a comment; a ValueError says what is wrong with it."""
+    """Return the label, the indices and the values of a line; None if it is blank or a comment; a ValueError if it is invalid."""
     if b"\r" in line.rstrip(b"\r\n"):
         raise ValueError("there is a carriage return inside the line; end lines with a newline")
     tokens = line.partition(b"#")[0].split()
@@ -179,7 +182,7 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
         return None
     label = tokens.pop(0) if labelled else b""
     if b":" in label:
-        raise ValueError(f"it starts with {_shown(label)} and has no label; earlier lines have one")
+        raise ValueError(f"it starts with {_quoted(label)} and has no label; earlier lines have one")
     indices: list[int] = []
     values: list[float] = []
     for token in tokens:
@@ -188,7 +191,7 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
             continue
         if not colon:
             hint = "" if labelled or indices else "; earlier lines have no label"
-            raise ValueError(f"{_shown(token)} is not index:value{hint}")
+            raise ValueError(f"{_quoted(token)} is not index:value{hint}")
         index, value = _entry(token, before, after)
         if indices and index <= indices[-1]:
             raise ValueError(f"index {index} comes after {indices[-1]}; indices must increase along the line")
@@ -198,16 +201,16 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
 
 
 def _entry(token: bytes, before: bytes, after: bytes) -> tuple[int, float]:
-    """Index and value of a token, which are before and after its colon."""
+    """Return the index and the value of a token, given what is before and after its colon."""
     if not before.isdigit() or len(before) > 12:
-        raise ValueError(f"{_shown(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)")
+        raise ValueError(f"{_quoted(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)")
     index, value = int(before), number(after)
-    if index > MOST_INDEX:
-        raise ValueError(f"index {index} is too large; the largest possible is {MOST_INDEX}")
+    if index > MAX_INDEX:
+        raise ValueError(f"index {index} is too large; the largest possible is {MAX_INDEX}")
     if value is None or value - value != 0:  # inf - inf is nan
         raise ValueError(f"the value of index {index} {why_not_finite(after)}")
     return index, value
 
 
-def _shown(token: bytes) -> str:
+def _quoted(token: bytes) -> str:
     return repr(token[:40].decode(errors="replace"))

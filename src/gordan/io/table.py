@@ -1,4 +1,4 @@
-"""What a reader returns, which columns it takes, and how labels become an array."""
+"""Define what a reader returns, how columns are selected, and how labels become an array."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from gordan.errors import InputError, did_you_mean, one_of
 
 Features: TypeAlias = int | Sequence[str] | None
 
-WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
-# What may be around a number: no-break spaces are not among them, since nobody sees them.
+WHOLE_NUMBER = re.compile(rb"[+-]?[0-9]{1,400}")
+# The white space that may surround a number; a no-break space may not, because it is invisible.
 BLANKS = " \t\r\n\v\f"
 BOOLEANS = {"true": 1.0, "false": 0.0}
-# What pandas, R and databases write where there is no value, in small letters; "none" in these is a word like any other.
+# What pandas, R and databases write for a missing value, in lower case. "none" in lower case is an ordinary word.
 MISSING = ("", "na", "n/a", "nan", "<na>", "null")
-INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
+MAX_LISTED = 8  # columns, classes or lines that a message lists
+INVISIBLE = ("Cc", "Cf")  # Unicode categories: control characters, and format characters such as a zero-width space
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a table of text is written; see `gordan.io.read`. `sep` is None where the name of the file, or its header, tells."""
+    """The format of a text table; see `gordan.io.read`. `sep` is None if it is to be detected."""
 
     sep: str | None = None
     decimal: str = "."
@@ -38,22 +39,22 @@ class Dialect:
     missing: str = "raise"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be told apart."""
+        """Raise an InputError for marks that are invalid or ambiguous."""
         if self.sep is not None and (not _is_mark(self.sep) or self.sep in '"\n\r.+-'):
-            raise InputError(f"sep is {self.sep!r}; pass the one character between columns, such as ';' or a tab")
+            raise InputError(f"sep is {self.sep!r}; pass the single character between columns, such as ';' or a tab")
         if self.decimal not in (".", ","):
             raise InputError(f"decimal is {self.decimal!r}; pass '.' or ','")
         if self.thousands is not None and (not _is_mark(self.thousands) or self.thousands in '"\n\r+-'):
-            raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
+            raise InputError(f"thousands is {self.thousands!r}; pass the single character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; {one_of(self.missing, ('raise', 'drop'))}")
         if self.decimal == self.thousands == ".":
             raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
-        if self.decimal == self.thousands:  # either may be `sep`: such numbers are in quotes
+        if self.decimal == self.thousands:  # either may be equal to `sep`, because such numbers are in quotes
             raise InputError("decimal and thousands must differ")
 
     def value(self, cell: str) -> float | None:
-        """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
+        """Return the number in a cell, where True and False are 1 and 0; None if it is not a number."""
         text = cell.strip(BLANKS)
         if text.lower() in BOOLEANS:
             return BOOLEANS[text.lower()]
@@ -69,14 +70,18 @@ class Dialect:
         return number(text.encode())
 
     def other_readings(self, cell: str) -> str:
-        """The options with which a cell that has no number in it has one; nothing if there are none, or it has."""
+        """Return the options with which a cell that is not a number would be read as one; empty if there are none."""
         if self.value(cell) is not None:
             return ""
         return " or ".join(f"{options} (in Python {python})" for options, python, other in READINGS if other.explains(cell))
 
     def explains(self, cell: str) -> bool:
-        """Whether a cell holds a number with the mark that groups digits, or with the decimal one if none does."""
-        return (self.thousands or self.decimal) in cell and self.value(cell) is not None
+        """Return whether a cell is a number that contains the thousands separator, if there is one, or else the decimal mark.
+
+        Digits are not grouped after a leading zero: 0,959 has a decimal comma.
+        """
+        grouped_zero = self.thousands is not None and cell.strip(BLANKS).lstrip("+-").startswith("0")
+        return (self.thousands or self.decimal) in cell and not grouped_zero and self.value(cell) is not None
 
 
 def _is_mark(text: str) -> bool:
@@ -91,14 +96,19 @@ READINGS = (
 )
 
 
+def listed(items: Sequence[Any]) -> str:
+    """Return the first items as text, separated by commas, with an ellipsis if there are more."""
+    return ", ".join(map(str, items[:MAX_LISTED])) + (", …" if len(items) > MAX_LISTED else "")
+
+
 def is_missing(cell: str) -> bool:
-    """Whether a cell is empty, or says that there is no value."""
+    """Return whether a cell is empty or a common notation for a missing value."""
     text = cell.strip(BLANKS)
     return text == "None" or text.lower() in MISSING
 
 
 class NoSuchColumn(InputError):
-    """A file has no column of the name `column`."""
+    """Raised if a file has no column named `column`."""
 
     def __init__(self, message: str, column: str | int | None = None) -> None:
         super().__init__(message)
@@ -107,11 +117,11 @@ class NoSuchColumn(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them.
+    """The rows X (dense or CSR) and labels y (None if there are none) of a file, and the names of its columns if it has them.
 
-    `numbers` are those that the file has for the columns of X: positions from 0, in svmlight the indices. `notices` say which
-    columns were left out unasked; `left_out` are the rows of the file, from 0, that were for a missing cell, `dialect`
-    is how its text is written, and `label` is the name of the label column, if it has one.
+    `numbers` are the positions in the file of the columns of X, from 0 (in svmlight their indices). `notices` say what was
+    detected or left out without being asked for; `left_out` are the rows of the file, from 0, that were left out for a missing
+    cell; `dialect` is the format of a text table; and `label` is the name of the label column, if it has one.
     """
 
     X: Any
@@ -132,7 +142,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller asked of the columns; see `gordan.io.read`."""
+    """The columns that the caller asked for; see `gordan.io.read`."""
 
     label: str | int | None = None
     features: Features = None
@@ -143,17 +153,17 @@ class Wanted:
 
     @property
     def by_name(self) -> bool:
-        """Whether the features are chosen by their names."""
+        """Whether the features are chosen by name."""
         return not (self.features is None or isinstance(self.features, int))
 
     def count(self, fixed: str) -> int | None:
-        """How many features are wanted (None: all) of a file with which a caller chooses nothing else; `fixed` says why."""
+        """Return the number of wanted features (None: all) for a format without column names; `fixed` says why in an error."""
         if self.label is not None or not (self.features is None or isinstance(self.features, int)):
             raise InputError(f"{fixed}; leave out label= and names")
         return self.features
 
     def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
-        """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
+        """Return the positions of the label column (None if there is none) and of the features in a file of `width` columns."""
         dropped = self.dropped(width, names, path)
         left = [j for j in range(width) if j not in dropped]
         at, chosen = (self._by_name if self.by_name else self._by_width)(width, names, left, path)
@@ -164,61 +174,60 @@ class Wanted:
         return at, chosen
 
     def _by_width(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
-        """All columns that are left beside the label, which the number of features may tell from them."""
+        """Return the label column and all other columns that are left; the number of features may tell if there is a label."""
         if self.labelled is not None or self.label is not None:
             at = self.known_label(width, names, path)
         elif self.features is None:
-            raise InputError(f"whether {path} has a label column cannot be told; pass features=, or labelled=True or False")
+            raise InputError(f"{path} may or may not have a label column; pass features=, or labelled=True or False")
         else:
             at = None if len(left) == self.features or not left else left[-1]
         chosen = [j for j in left if j != at]
         if self.features not in (None, len(chosen)):
-            told = "no label column" if at is None else "one of them the label"
-            told += f", {width - len(left)} left out" if len(left) < width else ""
-            raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
+            which = "no label column" if at is None else "one of them the label"
+            which += f", {width - len(left)} left out" if len(left) < width else ""
+            raise InputError(f"{path} has {width} columns ({which}), but {self.features} features are wanted")
         return at, chosen
 
     def _by_name(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
-        """The columns of these names."""
-        assert isinstance(self.features, Sequence)  # else `_by_width` is asked
+        """Return the label column and the columns with the wanted names."""
+        assert isinstance(self.features, Sequence)  # otherwise `_by_width` is called
         chosen = [self.position(name, names, path) for name in self.features]
         if len({*chosen}) < len(chosen):
             raise InputError(f"features names a column of {path} twice")
         if gone := {*chosen} - {*left}:
-            told = _told(min(gone), names)
-            raise InputError(f"column {told} of {path} is in both features and drop; leave out one of them")
+            raise InputError(
+                f"column {_column_label(min(gone), names)} of {path} is in both features and drop; leave out one of them"
+            )
         if self.labelled is None and self.label is None:
             return None if not left or left[-1] in chosen else left[-1], chosen
         at = self.known_label(width, names, path)
         if at in chosen:
-            raise InputError(
-                f"column {at} of {path} is the label and a feature at once; pass label= to name another label column"
-            )
+            raise InputError(f"column {at} of {path} is both the label and a feature; pass label= to name another label column")
         return at, chosen
 
     def dropped(self, width: int, names: Sequence[str] | None, path: Path) -> frozenset[int]:
-        """The positions of the columns to leave out."""
+        """Return the positions of the columns to leave out."""
         return frozenset(self.position(column, names, path, width) for column in self.drop)
 
     def kept(self, width: int, names: Sequence[str] | None, path: Path) -> Sequence[int]:
-        """The positions of the others, in a file that has its labels elsewhere."""
+        """Return the positions of the columns to keep in a file that stores its labels elsewhere."""
         dropped = self.dropped(width, names, path)
         if len(dropped) == width:
             raise InputError(f"all columns of {path} are dropped; keep at least one")
         return range(width) if not dropped else [j for j in range(width) if j not in dropped]
 
     def known_label(self, width: int, names: Sequence[str] | None, path: Path) -> int | None:
-        """The position of the label column, where it does not depend on how many features are wanted."""
+        """Return the position of the label column, or None if there is none or it depends on the number of features."""
         if self.labelled is False or (self.labelled is None and self.label is None):
             return None
         at = self.position(-1 if self.label is None else self.label, names, path, width)
         if at in self.dropped(width, names, path):
             hint = "name the label with --label (in Python label=)" if self.label is None else "leave out one of them"
-            raise InputError(f"column {_told(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
+            raise InputError(f"column {_column_label(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
         return at
 
     def position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
-        """The column that `label` names: a name of the header, else a position from 0 (negative: from the end)."""
+        """Return the position of a column, given by its name or by its position from 0 (negative: from the end)."""
         if isinstance(label, str) and names is not None:
             found = [j for j, name in enumerate(names) if name == label]
             if len(found) == 1:
@@ -226,7 +235,7 @@ class Wanted:
             if found:
                 raise InputError(f"{path} has {len(found)} columns named {label!r}; rename all but one")
         if width is None or (isinstance(label, str) and not re.fullmatch(r"[+-]?[0-9]{1,9}", label)):
-            raise NoSuchColumn(f"{path} has no column named {label!r}{_those(names, label)}", label)
+            raise NoSuchColumn(f"{path} has no column named {label!r}{_column_hint(names, label)}", label)
         at = int(label)
         if not -width <= at < width:
             raise InputError(
@@ -235,36 +244,35 @@ class Wanted:
         return at % width
 
 
-def _told(j: int, names: Sequence[str] | None) -> str:
+def _column_label(j: int, names: Sequence[str] | None) -> str:
     return str(j) if names is None else f"{j} ({names[j][:40]!r})"
 
 
-def _those(names: Sequence[str] | None, label: str | int) -> str:
+def _column_hint(names: Sequence[str] | None, label: str | int) -> str:
     if names is None:
         return "; its columns have no names, pass positions"
-    listed = ", ".join(repr(name) for name in names[:8])
     if isinstance(label, str) and "," in label and all(part.strip() in names for part in label.split(",")):
         parts = [part.strip() for part in label.split(",")]
         return (
             f"; name one column at a time: {' '.join(f'--drop {shlex.quote(part)}' for part in parts)}, in Python drop={parts!r}"
         )
-    return f"; {did_you_mean(label, names) or f'its columns are {listed}' + (', …' if len(names) > 8 else '')}"
+    return f"; {did_you_mean(label, names) or f'its columns are {listed([*map(repr, names)])}'}"
 
 
-def taken(X: Any, kept: Sequence[int]) -> Any:
-    """These columns of X (they rise), dense or SciPy's CSR, in memory: every stored entry of them, explicit zeros too."""
+def select_columns(X: Any, kept: Sequence[int]) -> Any:
+    """Return these columns, in increasing order, of X, dense or SciPy's CSR; explicit zeros are kept."""
     if len(kept) == X.shape[1]:
         return X
     if not hasattr(X, "indptr"):
         return X[:, kept]
     dropped = np.setdiff1d(np.arange(X.shape[1]), kept, assume_unique=True)
-    indices, data, counts = without(X.indices, X.data, np.diff(X.indptr), dropped)
+    indices, data, counts = drop_columns(X.indices, X.data, np.diff(X.indptr), dropped)
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(X.indptr.dtype)
     return type(X)((data, indices, ends), shape=(X.shape[0], len(kept)))
 
 
-def without(indices: Array, values: Array, counts: Array, dropped: Array) -> tuple[Array, Array, Array]:
-    """The entries of CSR rows (`counts` of them in each row) less those of some columns, a rising list; later ones move up."""
+def drop_columns(indices: Array, values: Array, counts: Array, dropped: Array) -> tuple[Array, Array, Array]:
+    """Return CSR rows without some columns: indices and values of their entries, and the number of entries in each row."""
     if not len(dropped):
         return indices, values, counts
     gone = np.isin(indices, dropped)
@@ -275,7 +283,7 @@ def without(indices: Array, values: Array, counts: Array, dropped: Array) -> tup
 
 
 def require_labels(y: Array, n: int, path: Path) -> None:
-    """Refuse labels that are not one number or text for each of n rows."""
+    """Raise an InputError unless there is one label, a number, boolean or text, for each of n rows."""
     if y.shape != (n,):
         raise InputError(f"{path} has {n} rows, but its labels have the shape {y.shape}")
     if y.dtype.kind not in "biufU":
@@ -286,9 +294,9 @@ def require_labels(y: Array, n: int, path: Path) -> None:
 
 
 def require_finite(X: Any, path: Path, names: Sequence[str] | None = None, first: int = 0) -> None:
-    """Refuse NaN and infinity in X, dense or CSR, with the place of the first of them; X is from row `first` of the file on.
+    """Raise an InputError that names the first NaN or infinity in X, dense or CSR, which starts at row `first` of the file.
 
-    In blocks, so that no mask of X's size is made.
+    X is checked in blocks, so that no mask of its size is allocated.
     """
     values = X.data if hasattr(X, "indptr") else X
     if values.dtype.kind != "f":
@@ -302,26 +310,26 @@ def require_finite(X: Any, path: Path, names: Sequence[str] | None = None, first
             place[0] += start
             if values.ndim == 1:
                 place = [int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])]
-            told = place[1] if names is None else repr(names[place[1]])
-            where = f"{path}, row {first + place[0]} (from 0), column {told}"
+            column = place[1] if names is None else repr(names[place[1]])
+            where = f"{path}, row {first + place[0]} (from 0), column {column}"
             raise InputError(f"{where}: the value is {value}; every value must be finite")
 
 
 class Labels:
-    """The labels of a text file, kept once each: whole numbers, else numbers, else text, decided when all are known.
+    """The labels of a text file, each distinct label stored once, because a file has few classes and many rows.
 
-    Interned as bytes, because a file has few classes and many rows. `words`: a label ends at ASCII whitespace, so other
-    whitespace in one is a mistake.
+    Whether they are integers, floats or text is decided when all are known. `words` says that a label ends at ASCII white space,
+    so that other white space in a label is a mistake.
     """
 
     def __init__(self, *, words: bool = False) -> None:
         self._words = words
-        self._code = _Numbered()
-        self._lines: list[int] = []  # where each distinct label was first seen
+        self._code = _Codes()
+        self._lines: list[int] = []  # the line on which each distinct label was first seen
         self._parts: list[Array] = []
 
     def add(self, texts: Sequence[bytes], lines: Sequence[int], which: Array) -> None:
-        """Labels of successive rows: row i has texts[which[i]]; texts[k] was first seen on lines[k]."""
+        """Add the labels of successive rows: row i has texts[which[i]], and texts[k] was first seen on lines[k]."""
         codes = np.array([self._code[text] for text in texts], dtype=np.int64)
         for code, line in zip(codes.tolist(), lines, strict=True):
             if code == len(self._lines):
@@ -329,29 +337,29 @@ class Labels:
         self._parts.append(codes[which])
 
     def add_found(self, block: bytes, found: Array, which: Array) -> None:
-        """The same, of a scanner: each of the labels found is (start, end) in the block, and its line."""
+        """Add the labels that a scanner found, each as its start and end in the block and its line."""
         self.add([block[start:end] for start, end, _ in found.tolist()], found[:, 2].tolist(), which)
 
     def drained(self) -> tuple[Array, list[tuple[bytes, int]]]:
-        """The codes of the rows since the last call, and all labels by code, each with the line where it was first seen."""
+        """Return the codes of the rows since the last call, and the label and first line of every code."""
         codes = np.concatenate([np.empty(0, np.int64), *self._parts])
         self._parts = []
         return codes, list(zip(self._code, self._lines, strict=True))
 
-    def known(self, seen: list[tuple[bytes, int]]) -> None:
-        """Begin with these labels."""
+    def restore(self, seen: list[tuple[bytes, int]]) -> None:
+        """Add labels that an earlier run has seen, in the order of their codes."""
         for text, line in seen:
             self.add([text], [line], np.empty(0, np.int64))
 
     def array(self, path: Path) -> Array:
-        """One label per row."""
+        """Return the label of each row."""
         codes = np.concatenate(self._parts)
         self._parts = []
         y: Array = self.distinct(path)[codes]
         return y
 
     def distinct(self, path: Path) -> Array:
-        """The labels by code."""
+        """Return the label of each code."""
         texts = list(self._code)
         for text, line in zip(texts, self._lines, strict=True):
             if text.strip().lower() in (b"", b"nan", b"+nan", b"-nan"):
@@ -361,8 +369,8 @@ class Labels:
         return self._distinct(texts, path)
 
     def _require_visible(self, text: str, where: str) -> None:
-        """Refuse a label that looks blank but is not, such as a no-break space: it would be a class of its own."""
-        if not text.isprintable():  # else all of it shows, but for plain spaces
+        """Raise an InputError for a label that looks blank, such as a no-break space, which would be a class of its own."""
+        if not text.isprintable():
             if all(char.isspace() or unicodedata.category(char) in INVISIBLE for char in text):
                 raise InputError(
                     f"{where}: the label is {text[:40]!r}, which is invisible; every row needs a label (drop that line)"
@@ -371,7 +379,7 @@ class Labels:
                 raise InputError(f"{where}: the label is {text[:40]!r}; separate words by plain spaces or tabs")
 
     def _distinct(self, texts: list[bytes], path: Path) -> Array:
-        if all(WHOLE.fullmatch(text) for text in texts):
+        if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
             for dtype in (np.int64, np.uint64):
                 with contextlib.suppress(OverflowError):
                     return np.array([int(text) for text in texts], dtype=dtype)
@@ -383,7 +391,7 @@ class Labels:
             k = int(np.argmin(np.isfinite(values)))
             raise InputError(f"{path}, line {self._lines[k]}: the label is {texts[k].decode()}; labels must be finite")
         for text, value, line in zip(texts, numbers, self._lines, strict=True):
-            if WHOLE.fullmatch(text.strip()) and int(text) != value:
+            if WHOLE_NUMBER.fullmatch(text.strip()) and int(text) != value:
                 shown = text.decode().strip()
                 raise InputError(
                     f"{path}, line {line}: the label {shown} cannot be represented in float64; put a letter before it"
@@ -391,8 +399,8 @@ class Labels:
         return values
 
 
-class _Numbered(dict[bytes, int]):
-    """Keys numbered in the order in which they are first asked for."""
+class _Codes(dict[bytes, int]):
+    """A dictionary that numbers keys in the order in which they are first looked up."""
 
     def __missing__(self, key: bytes) -> int:
         self[key] = len(self)
@@ -400,7 +408,7 @@ class _Numbered(dict[bytes, int]):
 
 
 def number(text: bytes) -> float | None:
-    """float(text), or None if it is none. Underscores, which Python allows in its own source, do not belong in data."""
+    """Return float(text), or None if that fails or the text has underscores, which Python allows but data should not."""
     try:
         return None if b"_" in text else float(text)
     except ValueError:
@@ -408,8 +416,8 @@ def number(text: bytes) -> float | None:
 
 
 def why_not_finite(text: bytes) -> str:
-    """What is wrong with text that `number` does not read as a finite number."""
-    shown = text.strip().decode(errors="replace")  # bytes: a no-break space is shown
+    """Return what is wrong with text that `number` does not read as a finite number."""
+    shown = text.strip().decode(errors="replace")  # stripped as bytes, so that a no-break space is shown
     if not shown:
         return "is empty; fill missing values first, or leave such rows out: --missing drop, in Python missing='drop'"
     if number(text) is None:

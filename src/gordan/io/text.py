@@ -1,4 +1,4 @@
-"""Text files, plain or compressed, as blocks of whole lines whose numbers are counted."""
+"""Read text files, plain or compressed, in blocks of complete lines with their line numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import IO, Any, Protocol
 from gordan.errors import InputError
 
 BLOCK = 1 << 23
-# Shorter files are read line by line in Python: that takes less time than loading the compiled scanners.
+# Shorter files are parsed in Python, which takes less time than loading the compiled scanners.
 SHORT = 1 << 20
-MOST_PARSED = 1 << 10  # lines at a time
-# Bytes without an end of a line after which CR is taken for one, where the file goes on.
-NO_LINE = 1 << 20
-# Bytes of a line: longer ones are not numbers but something that was packed to fill the memory.
-MOST_LINE = 1 << 30
+MAX_PARSED_LINES = 1 << 10  # lines that are parsed in Python before the scanner is tried again
+# If this many bytes contain CR but no LF, and the file goes on, lines are taken to end in CR.
+MIN_CR_ONLY = 1 << 20
+# Longer lines are not data; a malicious compressed file may contain one to exhaust memory.
+MAX_LINE_BYTES = 1 << 30
 
-# The first line of a file that tells a spreadsheet what is between the columns.
+# A first line that tells a spreadsheet which separator the file has.
 SEP_LINE = re.compile(rb'"?sep=([^\r\n"])"?\r?\n', re.IGNORECASE)
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -33,7 +33,7 @@ SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def compression(start: bytes) -> str | None:
-    """The kind of compression that a file with these first bytes has."""
+    """Return the compression of a file that starts with these bytes; None if it is not compressed."""
     for magic, kind in COMPRESSED.items():
         if start.startswith(magic) and (kind != "bzip2" or start[4:10] in (b"1AY&SY", b"\x17rE8P\x90")):
             return kind
@@ -41,70 +41,67 @@ def compression(start: bytes) -> str | None:
 
 
 class Reader(Protocol):
-    """Something that makes rows of the lines of a text."""
+    """A parser that turns the lines of a text into rows."""
 
     text: Text
 
     @property
     def held(self) -> int:
-        """How much was read and not yet handed on."""
+        """How much has been read and not yet handed on."""
         ...
 
     def scan(self) -> tuple[bool, int]:
-        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
+        """Read plain lines of the block with compiled code; return whether it stopped before another line, and the rows read."""
         ...
 
     def parse(self, most: int) -> None:
-        """Take that many lines in Python, or refuse one."""
+        """Read at most this many lines in Python, and raise an InputError for one that is invalid."""
         ...
 
 
-def take_rows(reader: Reader, most: float = math.inf) -> None:
-    """Take the whole file, or what makes the reader hold `most`.
+def read_rows(reader: Reader, most: float = math.inf) -> None:
+    """Read the rest of the file, or until the reader holds `most`.
 
-    Plain lines are scanned; another kind of line is parsed, and more of them where scanning gets nowhere.
+    Plain lines are scanned. Other lines are parsed, and increasingly many at a time as long as the scanner makes no progress.
     """
     run = 1
     while reader.text.more() and reader.held < most:
         stopped, rows = (True, 0) if reader.text.short else reader.scan()
         if stopped:
-            run = 1 if rows else min(2 * run, MOST_PARSED)
+            run = 1 if rows else min(2 * run, MAX_PARSED_LINES)
             reader.parse(run)
 
 
-def _gunzip(file: IO[bytes]) -> gzip.GzipFile:
-    return gzip.GzipFile(fileobj=file)
+# The exceptions of the decompressors for damaged content, beside an OSError without errno.
+DECOMPRESSION_ERRORS = (EOFError, zlib.error, lzma.LZMAError, ValueError)
+DECOMPRESSORS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 
 
-# What the decompressors let out of damaged content, beside an OSError without a number.
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, ValueError)
-UNPACKED: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
-
-
-def unpacked_size(path: Path, most: int) -> int:
-    """Bytes of text in a file, compressed or not. Counting ends where they are more than `most`."""
+def decompressed_size(path: Path, most: int) -> int:
+    """Return the size of a file after decompression, in bytes; counting stops as soon as it exceeds `most`."""
     with path.open("rb") as raw:
         kind = compression(raw.peek(16)[:16])
         if kind is None:
             return path.stat().st_size
         size = 0
-        with contextlib.suppress(*DAMAGED, OSError), UNPACKED[kind](raw) as file:
-            while size <= most and (part := file.read(BLOCK)):  # a damaged end: whoever reads it says so
+        with contextlib.suppress(*DECOMPRESSION_ERRORS, OSError), DECOMPRESSORS[kind](raw) as file:
+            while size <= most and (part := file.read(BLOCK)):  # damage is reported when the file is read
                 size += len(part)
         return size
 
 
 class Text:
-    """A position in a text file: `block[at:]` is what was read and not yet taken, whole lines, the first being number `line`.
+    """A position in a text file.
 
-    NUL bytes and text that is not UTF-8 are refused here, with their line. A first line `sep=;` is skipped; `sep` is its mark.
+    `block[at:]` are the complete lines that were loaded but not yet consumed, and `line` is the number of the first of them. NUL
+    bytes and invalid UTF-8 are refused with their line. A first line such as `sep=;` is skipped, and `sep` is its separator.
     """
 
     def __init__(self, path: Path, start: tuple[int, int] = (0, 1)) -> None:
-        """`start` is an earlier `place`: reading goes on there."""
+        """Open the file, and continue at `start`, an earlier value of `place`."""
         self.path, self.block, self.at, self.line = path, b"", 0, start[1]
         self._tail, self._ended, self._begin = b"", False, start[0]
-        self._old_ends: bool | None = None  # whether lines end in CR alone: not known yet
+        self._cr_only: bool | None = None  # whether lines end in CR alone; None until that is known
         raw = path.open("rb")
         self._raw: IO[bytes] = raw
         self._size = path.stat().st_size
@@ -116,7 +113,7 @@ class Text:
                     f"{path} is not a {named} file, although its name says so" if raw.peek(1) else f"{path} is empty"
                 )
             if kind is not None:
-                self._file = UNPACKED[kind](raw)
+                self._file = DECOMPRESSORS[kind](raw)
             if start[0]:
                 self._skip(start[0])
             self._load()
@@ -129,7 +126,7 @@ class Text:
         self.short = self._ended and len(self.block) < SHORT
 
     def _skip_marks(self) -> None:
-        """Go past the byte order mark, and the line that names the separator."""
+        """Skip the byte order mark and the line that names the separator."""
         self.at = 3 if self.block.startswith(b"\xef\xbb\xbf") else 0
         if found := SEP_LINE.match(self.block, self.at):
             self.at, self.line, self.sep = found.end(), self.line + 1, found[1].decode(errors="replace")
@@ -148,27 +145,27 @@ class Text:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The bytes of (unpacked) text before what is not yet taken, and the number of the line that comes next."""
+        """The offset in the decompressed text, and the number, of the next line."""
         return self._begin + self.at, self.line
 
-    def back_to(self, place: tuple[int, int]) -> None:
-        """Have what was taken since this place, in the same block, once more."""
+    def rewind_to(self, place: tuple[int, int]) -> None:
+        """Go back to an earlier place in the same block."""
         self.at, self.line = place[0] - self._begin, place[1]
 
     def _skip(self, size: int) -> None:
         try:
             self._file.seek(size)
-        except (*DAMAGED, OSError) as error:
+        except (*DECOMPRESSION_ERRORS, OSError) as error:
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
 
     def more(self) -> bool:
-        """Whether there is another line; it is in the block afterwards."""
+        """Return whether there is another line, and load it into the block if so."""
         if self.at == len(self.block) and not self._ended:
             self._load()
         return self.at < len(self.block)
 
     def lines(self) -> Iterator[bytes]:
-        """The lines that are left, each with its end, one taken at each step."""
+        """Yield the remaining lines, each with its end, and consume them one by one."""
         while self.more():
             end = self.block.index(b"\n", self.at) + 1
             line = self.block[self.at : end]
@@ -185,8 +182,8 @@ class Text:
                 self.block, self._tail = b"".join([*parts, part[:cut]]), part[cut:]
                 break
             parts.append(part)
-            if sum(map(len, parts)) > MOST_LINE:
-                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is not a table")
+            if sum(map(len, parts)) > MAX_LINE_BYTES:
+                raise InputError(f"{self.path}, line {self.line}: it has more than {MAX_LINE_BYTES} bytes; this is not a table")
         else:
             whole = b"".join(parts)
             self.block, self._tail = whole if whole.endswith(b"\n") or not whole else whole + b"\n", b""
@@ -207,31 +204,31 @@ class Text:
             except UnicodeDecodeError as error:
                 name, line = self.path.name, self.line_at(error.start)
                 raise InputError(
-                    f"{self.path}, line {line}: not UTF-8 text; save the file as UTF-8, or convert it: "
+                    f"{self.path}, line {line}: this is not UTF-8 text; save the file as UTF-8, or convert it: "
                     f"iconv -f WINDOWS-1252 -t UTF-8 {name} > utf8-{name}"
                 ) from None
 
     def line_at(self, place: int) -> int:
-        """The number of the line that holds byte `place` of the block."""
+        """Return the number of the line that contains byte `place` of the block."""
         return self.line + self.block.count(b"\n", self.at, place)
 
     def _read(self) -> bytes:
-        """The next BLOCK bytes; fewer only at the end of the file."""
+        """Return the next BLOCK bytes, or fewer at the end of the file."""
         parts, missing = [], BLOCK
         try:
             while missing > 0 and (part := self._file.read(missing)):
                 parts.append(part)
                 missing -= len(part)
-        except DAMAGED as error:
+        except DECOMPRESSION_ERRORS as error:
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         except OSError as error:
-            if error.errno is not None:  # the disk, not the content
+            if error.errno is not None:  # an error of the disk, not of the content
                 raise
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         self._ended = missing > 0
         found = b"".join(parts)
-        if not self._ended and self._size > len(found):  # of a compressed file, how much of that was taken
+        if not self._ended and self._size > len(found):  # the share of the compressed bytes, if the file is compressed
             logging.getLogger("gordan").info("%.0f %% read", 100 * self._raw.tell() / self._size)
-        if self._old_ends is None and found:  # as files of old Macs, and some spreadsheets, have
-            self._old_ends = b"\r" in found and b"\n" not in found and (self._ended or len(found) >= NO_LINE)
-        return found.replace(b"\r", b"\n") if self._old_ends else found
+        if self._cr_only is None and found:  # old Macs and some spreadsheets write such files
+            self._cr_only = b"\r" in found and b"\n" not in found and (self._ended or len(found) >= MIN_CR_ONLY)
+        return found.replace(b"\r", b"\n") if self._cr_only else found
