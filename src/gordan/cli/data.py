@@ -41,7 +41,7 @@ from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
 from gordan.memory import fits
-from gordan.verdicts.telling import described
+from gordan.verdicts.formatting import described
 
 if TYPE_CHECKING:
     from gordan.arrays import Array

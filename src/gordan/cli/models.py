@@ -263,8 +263,8 @@ class Found:
 
     def remarks(self, fitting: Fitting) -> Iterator[str | None]:
         """What to warn of."""
-        yield fitting.inseparable(self.outcomes)
-        yield fitting.barely(self.outcomes)
+        yield fitting.inseparable_message(self.outcomes)
+        yield fitting.barely_separable_message(self.outcomes)
         yield from fitting.remarks(self.outcomes)
 
     def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
@@ -280,7 +280,7 @@ class Found:
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
     """Ask one problem after the other, until a signal comes, or one of them has no plane and no other is wanted."""
     found, problems, known = Found(), list(fitting.problems()), dict[int, Outcome]()
-    hard, order = fitting.together(problems)
+    hard, order = fitting.hard_margins_together(problems)
     for k in order:
         if interrupts.pressed:
             break
@@ -294,7 +294,7 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
         if fitting.decides_all(known[k]):
             break
     if not found.missing:
-        found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.alike(problems, known)
+        found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
@@ -365,7 +365,7 @@ class LeastLoss:
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
 
     def _remarks(self) -> Iterator[str | None]:
-        yield self.fitting.unfinished(self.problems, self.results)
+        yield self.fitting.convergence_message(self.problems, self.results)
         yield from self.fitting.remarks(self.results)
 
     @property
@@ -401,7 +401,7 @@ def tell_plane(outcome: Outcome, data: Data) -> None:
     """A plane in words, with the rows of a witness where there is no softer plane."""
     if len(data.classes) > 2:
         say(f"{outcome.binary.name}:")
-    headline(outcome.told, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
+    headline(outcome.sentence, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
     if outcome.resumed:
         say(f"  resumed from {outcome.checkpoints[0]}")
     if outcome.witness is not None and not outcome.found:
