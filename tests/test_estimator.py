@@ -957,3 +957,11 @@ def test_unknown_parameters_are_refused_by_name(made):
     assert clone(model).get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(model)).tol == 1e-3
     assert "tol" in inspect.signature(made).parameters
+
+
+@pytest.mark.parametrize(("multi_class", "classes", "loaded"), [("ovr", 2, "ovo"), ("ovr", 3, "ovr"), ("ovo", 3, "ovo")])
+def test_a_loaded_classifier_fits_several_classes_as_the_saved_one_did(multi_class, classes, loaded, tmp_path):
+    """A file of two classes does not say how more of them would be fitted: the default holds."""
+    kept = classes > Y_IRIS
+    MaxMarginClassifier(multi_class=multi_class, **quiet).fit(X_IRIS[kept], Y_IRIS[kept]).save(tmp_path / "m.gordan")
+    assert gordan.load(tmp_path / "m.gordan").multi_class == loaded
