@@ -21,7 +21,7 @@ from gordan.certificates.regions import Place
 from gordan.errors import InputError, one_of
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
-from gordan.estimators.models import IN_PYTHON, Words, limit_advice, places_of_planes, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, build_model, limit_advice, places_of_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -118,7 +118,7 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
     nus = [plane.nu for plane in planes]
     nu = nus[0] if len({*nus}) == 1 else options.nu
     by_loss = any(plane.loss is not None for plane in planes)
-    return with_planes(
+    return build_model(
         kind,
         classes,
         planes,

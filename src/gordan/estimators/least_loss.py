@@ -18,7 +18,7 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
-from gordan.estimators.models import IN_PYTHON, Words, limit_advice, places_of_planes, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, build_model, limit_advice, places_of_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import problems as number_of_problems
@@ -228,7 +228,7 @@ def model_of_least_loss(
     kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
 ) -> Model:
     """Return the model of these planes, with certificates and regions of minimizers if all planes have them."""
-    return with_planes(
+    return build_model(
         kind,
         classes,
         planes,
@@ -259,10 +259,10 @@ def least_planes(model: Model) -> list[LeastPlane]:
     texts = model.certificates or [None] * len(model.margins)
     certificates = [None if text is None else Certificate.from_json(text) for text in texts]
     intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-    return planes_of(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
+    return planes_from_parts(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
 
 
-def planes_of(
+def planes_from_parts(
     kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
 ) -> list[LeastPlane]:
     """Return the plane of each problem; for the multinomial loss there is one problem with the planes of all classes."""

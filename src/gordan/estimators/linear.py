@@ -19,7 +19,14 @@ from gordan.blas import blas_threads
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, least_planes, model_of_least_loss, planes_of
+from gordan.estimators.least_loss import (
+    LeastPlane,
+    LossFitting,
+    LossParameters,
+    least_planes,
+    model_of_least_loss,
+    planes_from_parts,
+)
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions, probabilities
 from gordan.io.model import problems as number_of_problems
@@ -264,18 +271,7 @@ class LinearClassifier(Planes, LossParameters):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows to predict.
-
-        Returns
-        -------
-        ndarray of shape (n, len(classes_))
-            The logarithms of the probabilities.
-        """
+        """Return the logarithm of what `predict_proba` returns."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
@@ -319,7 +315,7 @@ class LinearClassifier(Planes, LossParameters):
         intervals = np.reshape(self.objective_, (-1, 2)).tolist()
         certificates = getattr(self, "certificate_", [None] * len(intervals))
         certificates = certificates if isinstance(certificates, list) else [certificates]
-        planes = planes_of(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
+        planes = planes_from_parts(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
         return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod

@@ -42,7 +42,7 @@ def places_of_planes(found: Sequence[Any]) -> Array | None:
     return np.array(rows) if len(rows) == len(found) else None
 
 
-def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
+def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
     """Return the model of planes that have w, b and a certificate (or None), with further fields `facts`."""
     from gordan import __version__
 

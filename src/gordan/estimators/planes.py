@@ -152,22 +152,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found if self.kind_ == "multilabel" else np.asarray(self.classes_[found])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy: the share of rows whose class, or all of whose labels, are predicted correctly.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows to predict.
-        y : array-like of shape (n,) or (n, k)
-            Their labels.
-        sample_weight : array-like of shape (n,), default=None
-            The weights of the rows.
-
-        Returns
-        -------
-        float
-            The accuracy, between 0 and 1.
-        """
+        """Return the accuracy on X and y: the (weighted) share of rows whose class, or all of whose labels, are correct."""
         _check_aligned(X, y, sample_weight, stacklevel=3)
         return float(super().score(X, y, sample_weight=sample_weight))
 

@@ -35,8 +35,6 @@ class BoundaryDisplay:
     For two classes it also shows the closest points of the hulls. If the margin is soft, the hulls are the reduced ones,
     {Σ p_i x_i : p_i ≤ 2c_i/(νΣc), Σp = 1} over each class: the plane is halfway between these, up to the choice of b.
 
-    It is recommended to use `from_estimator` to create one.
-
     Attributes
     ----------
     hulls : list of ndarray
@@ -47,10 +45,8 @@ class BoundaryDisplay:
         The closest points of the two hulls.
     support : ndarray of bool
         Which rows are support rows.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure that contains them.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -137,18 +133,7 @@ class BoundaryDisplay:
         return f"BoundaryDisplay({', '.join(map(str, self.classes))}: {len(self.X)} rows)"
 
     def plot(self, ax: Any = None) -> BoundaryDisplay:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        BoundaryDisplay
-            The display itself.
-        """
+        """Draw the plot on `ax`, or in a new figure if it is None, and return the display."""
         self.ax_ = ax = axes_or_new(ax, "BoundaryDisplay.plot")
         self.figure_ = ax.figure
         self._draw_classes(ax)

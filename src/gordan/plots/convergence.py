@@ -25,8 +25,7 @@ MARKED_ROUNDS = 12
 class ConvergenceDisplay:
     """Plot of the bracket lower ≤ γ* ≤ upper against passes over the data, with the one that the method's theorem promises.
 
-    For a run that minimizes a loss it is the bracket of the least value. It is recommended to use `from_estimator`, `from_trace`
-    or `from_traces` to create one.
+    For a run that minimizes a loss it is the bracket of the least value.
 
     Attributes
     ----------
@@ -46,10 +45,8 @@ class ConvergenceDisplay:
         The bound of the theorem for that; None for a method without a rate.
     others : tuple of ConvergenceDisplay
         Further runs that are drawn on the same axes.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure that contains them.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -109,21 +106,9 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_trace(cls, trace: Trace, *, kind: str = "bracket", ax: Any = None) -> ConvergenceDisplay:
-        """Plot a trace.
+        """Plot the trace that `gordan.play` returned, or that of a result of `maximize_margin` or `minimize_loss`.
 
-        Parameters
-        ----------
-        trace : Trace
-            What `gordan.play` returns, or the `trace` of a result of `maximize_margin` or `minimize_loss`.
-        kind : {"bracket", "gap", "regret"}, default="bracket"
-            What to draw: the bracket, its relative width on a logarithmic scale, or the average regret of the two players.
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display, which has the axes as `ax_`.
+        `kind` and `ax` are as for `from_estimator`.
         """
         return cls.from_traces([trace], kind=kind, ax=ax)
 
@@ -133,21 +118,8 @@ class ConvergenceDisplay:
     ) -> ConvergenceDisplay:
         """Plot several runs on the same data, each with its own colour, marker and label.
 
-        Parameters
-        ----------
-        traces : sequence of Trace
-            The runs.
-        labels : sequence of str, default=None
-            Their names in the legend; None uses the names of the methods.
-        kind : {"bracket", "gap", "regret"}, default="bracket"
-            What to draw: the bracket, its relative width on a logarithmic scale, or the average regret of the two players.
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display of the first run, which has the others as `others` and the axes as `ax_`.
+        `labels` are their names in the legend, by default those of the methods; `kind` and `ax` are as for `from_estimator`. The
+        display returned is that of the first run, which has the others as `others`.
         """
         for trace in traces:
             if not isinstance(trace, Trace):
@@ -182,20 +154,7 @@ class ConvergenceDisplay:
         return f"ConvergenceDisplay({self.name}{others}: {rounds}, {what} {self.margin:.6g})"
 
     def plot(self, ax: Any = None, *, kind: str = "bracket") -> ConvergenceDisplay:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-        kind : {"bracket", "gap", "regret"}, default="bracket"
-            What to draw: the bracket, its relative width on a logarithmic scale, or the average regret of the two players.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display itself.
-        """
+        """Draw the plot of this kind (as for `from_estimator`) on `ax`, or in a new figure if it is None."""
         runs = (self, *self.others)
         if kind not in KINDS:
             raise InputError(f"kind is {kind!r}; choose 'bracket', 'gap' or 'regret'")

@@ -25,8 +25,6 @@ from gordan.plots.fitted import (
 class MarginDisplay:
     """Histograms of the signed distances of both classes to the plane, with support rows and closest points of the hulls.
 
-    It is recommended to use `from_estimator` to create one.
-
     Attributes
     ----------
     distances : ndarray
@@ -39,10 +37,8 @@ class MarginDisplay:
         The signed distances of the closest points of the two hulls.
     labels : tuple of str
         The names of the negative and the positive side.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure that contains them.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -100,20 +96,7 @@ class MarginDisplay:
         return f"MarginDisplay({self.labels[1]} against {self.labels[0]}: {len(self.distances)} rows)"
 
     def plot(self, ax: Any = None, *, bins: int = 40) -> MarginDisplay:
-        """Draw the histograms, a tick for each support row, and the plane at 0.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-        bins : int, default=40
-            The approximate number of bins.
-
-        Returns
-        -------
-        MarginDisplay
-            The display itself.
-        """
+        """Draw the histograms on `ax`, or in a new figure if it is None, and return the display."""
         self.ax_ = axes_or_new(ax, "MarginDisplay.plot")
         self.figure_ = self.ax_.figure
         edges = self._edges(bins)

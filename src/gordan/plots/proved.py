@@ -18,8 +18,6 @@ FEW_DECADES = 100.0
 class ProvedDisplay:
     """Histogram of the lead of the predicted class, which shows whether the exact minimizer is proved to predict it too.
 
-    It is recommended to use `from_estimator` to create one.
-
     Attributes
     ----------
     ahead : ndarray
@@ -29,10 +27,8 @@ class ProvedDisplay:
         Which predictions the exact minimizer is proved to share, as in `LinearClassifier.same_prediction`.
     wrong : ndarray of bool, or None
         Which rows have another label; None if the labels are not known.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure that contains them.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -85,20 +81,7 @@ class ProvedDisplay:
         return f"ProvedDisplay({self.name}: {np.count_nonzero(self.proved)} of {len(self.proved)} rows proved)"
 
     def plot(self, ax: Any = None, *, bins: int = 40) -> ProvedDisplay:
-        """Draw the histogram on a logarithmic axis, and a tick below it for each misclassified row.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            The axes to draw on; None creates a figure.
-        bins : int, default=40
-            The number of bins.
-
-        Returns
-        -------
-        ProvedDisplay
-            The display itself.
-        """
+        """Draw the histogram on `ax`, or in a new figure if it is None, with a tick below for each misclassified row."""
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
         self.ax_ = ax = axes_or_new(ax, "ProvedDisplay.plot")

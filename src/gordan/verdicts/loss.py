@@ -19,10 +19,7 @@ from gordan.arrays import (
     is_number,
     positive,
     require_aligned,
-    seconds_at_most,
-    seed,
     vector,
-    whole_number_or_none,
 )
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
@@ -42,8 +39,9 @@ from gordan.rows import host, stored
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
+from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
 from gordan.verdicts.formatting import bound_to_data, format_effort, outward
-from gordan.verdicts.keywords import LabelTable, LabelVector, WeightedKeywords
+from gordan.verdicts.result import stop_status
 from gordan.verdicts.scaling import scale_hint
 from gordan.verdicts.weights import combined_weights, scatter, weight_factors
 
@@ -350,9 +348,7 @@ def minimize_loss(
         class_weight=class_weight,
         callback=check_callback(callback, "moment"),
     )
-    max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    limit, started = seconds_at_most(time_limit), time.perf_counter()
-    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
+    budget = budget_of(max_iter, time_limit, random_state, threads)
     if not chosen.several and is_table(X, y):
         from gordan.verdicts.many import minimize_many_losses
 
@@ -424,7 +420,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
     assert evidence.w is not None
     trace = evidence.effort.trace
     return LossResult(
-        status=_status(evidence),
+        status=Status.SOLVED if evidence.answered else stop_status(question.budget, evidence.effort),
         w=evidence.w.copy(),  # so that changing it does not change what is proved
         b=evidence.b,
         objective=(optimum.lower, optimum.upper),
@@ -489,15 +485,3 @@ def _multinomial_start(start: LossResult | Array, intercept: Intercept, d: int, 
     if intercept.exists and len(planes) == d:
         planes = np.vstack((planes, np.zeros(k)))
     return planes[: d + intercept.exists]
-
-
-def _status(evidence: LossEvidence) -> Status:
-    """Return how the search ended."""
-    budget, effort = evidence.question.budget, evidence.effort
-    if evidence.answered:
-        return Status.SOLVED
-    if effort.stopped:
-        return Status.INTERRUPTED
-    if budget.short:
-        return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS

@@ -19,10 +19,7 @@ from gordan.arrays import (
     positive,
     relative_width,
     require_aligned,
-    seconds_at_most,
-    seed,
     vector,
-    whole_number_or_none,
 )
 from gordan.blas import blas_threads
 from gordan.certificates.margins import LEAST_NOISE, Margin
@@ -37,8 +34,8 @@ from gordan.solve.finders import answer
 from gordan.solve.playing import choose_method
 from gordan.statuses import Status
 from gordan.trace import Moment
-from gordan.verdicts.keywords import LabelTable, LabelVector, WeightedKeywords
-from gordan.verdicts.result import MarginResult
+from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
+from gordan.verdicts.result import MarginResult, stop_status
 from gordan.verdicts.weights import allowed_nu, effective_weights, row_weights
 from gordan.verdicts.witnesses import Witness
 
@@ -179,9 +176,7 @@ def maximize_margin(
         robust=_check_robust(robust),
         robust_norm=check_noise_norm(robust_norm, "robust_norm"),
     )
-    max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    limit, started = seconds_at_most(time_limit), time.perf_counter()
-    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
+    budget = budget_of(max_iter, time_limit, random_state, threads)
     if is_table(X, y):
         from gordan.verdicts.many import maximize_many_margins
 
@@ -322,15 +317,11 @@ def _result(evidence: Evidence) -> MarginResult:
 
 def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
     """Return how the search ended, given this interval."""
-    question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
+    question, (lower, upper) = evidence.question, bracket
     if evidence.witness is not None or (upper == 0 and question.margin.robust > 0):
         return Status.NOT_SEPARABLE
     if upper > 0 and relative_width(lower, upper) <= question.tol:
         return Status.SOLVED
     if lower <= 0 and upper <= question.tol * question.radius:
         return Status.MARGIN_BELOW_TOL
-    if effort.stopped:
-        return Status.INTERRUPTED
-    if question.budget.short:
-        return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
+    return stop_status(question.budget, evidence.effort)

@@ -9,11 +9,21 @@ from functools import cached_property
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
-from gordan.ledger.evidence import Proof
+from gordan.ledger.evidence import Effort, Proof
+from gordan.ledger.question import Budget
 from gordan.statuses import Status
 from gordan.trace import Trace
 from gordan.verdicts.formatting import bound_to_data, format_effort, outward
 from gordan.verdicts.witnesses import HasWitness, Witness
+
+
+def stop_status(budget: Budget, effort: Effort) -> Status:
+    """Return why a search ended that has not reached its tolerance."""
+    if effort.stopped:
+        return Status.INTERRUPTED
+    if budget.short:
+        return Status.TIME_LIMIT
+    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from gordan.arrays import Array, check_callback, positive, seconds_at_most, seed, whole_number_or_none
+from gordan.arrays import Array, check_callback, positive
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin
@@ -23,8 +23,8 @@ from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve.finders import answer
 from gordan.statuses import Status
+from gordan.verdicts.arguments import LabelTable, LabelVector, SearchKeywords, budget_of
 from gordan.verdicts.formatting import bound_to_data, outward
-from gordan.verdicts.keywords import LabelTable, LabelVector, SearchKeywords
 from gordan.verdicts.witnesses import HasWitness, Witness
 
 if TYPE_CHECKING:
@@ -181,11 +181,8 @@ def separate(
     >>> gordan.separate([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).witness
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
-    kind = Intercept.of(intercept)
-    callback = check_callback(callback, "verdict")
-    tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
-    started = time.perf_counter()
-    budget = Budget(started, started + limit, max_iter, seed=seed(random_state))
+    kind, tol, callback = Intercept.of(intercept), positive(tol, "tol"), check_callback(callback, "verdict")
+    budget = budget_of(max_iter, time_limit, random_state)
     if is_table(X, y):
         from gordan.verdicts.many import separate_many
 

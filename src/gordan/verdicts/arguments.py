@@ -1,16 +1,20 @@
-"""Types for the overloads of `separate`, `maximize_margin` and `minimize_loss`: which labels, and which keywords they share.
+"""The arguments that `separate`, `maximize_margin` and `minimize_loss` share: their types, and the limits of a call.
 
-A type checker infers the result for many label vectors if it knows that y has two axes, and that for one vector otherwise.
+The types are for overloads. A type checker infers the result for many label vectors if it knows that y has two axes, and that for
+one vector otherwise.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
+from gordan.arrays import seconds_at_most, seed, whole_number_or_none
+from gordan.ledger.question import Budget
 from gordan.trace import Moment
 
 LabelVector: TypeAlias = np.ndarray[tuple[int], Any]
@@ -37,3 +41,10 @@ class WeightedKeywords(SearchKeywords, total=False):
     threads: int | None
     checkpoint: str | os.PathLike[str] | None
     callback: Callable[[Moment], object] | None
+
+
+def budget_of(max_iter: Any, time_limit: Any, random_state: Any, threads: Any = None) -> Budget:
+    """Check the limits of a call, and return them as a budget whose time starts now."""
+    limit, max_iter = seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
+    threads, started = whole_number_or_none(threads, "threads"), time.perf_counter()
+    return Budget(started, started + limit, max_iter, threads, seed(random_state))
