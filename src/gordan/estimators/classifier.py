@@ -121,7 +121,7 @@ class MaxMarginClassifier(Planes, Parameters):
         part of pickles and model files.
     support_ : ndarray of int
         The positions of the rows that have a positive weight in any of the problems.
-    dual_coef_ : ndarray of shape (k, len(support_))
+    dual_coef_ : ndarray of shape (k, n_support)
         y_i p_i for these rows, with a total of 1 in absolute value. For norm 2, `dual_coef_ @ X[support_]` is parallel to
         `coef_`, and its length is the margin; if a loss was minimized, it is approximately `coef_` itself.
 
@@ -262,7 +262,7 @@ class MaxMarginClassifier(Planes, Parameters):
 
         Returns
         -------
-        ndarray of shape (n,) or (n, len(classes_))
+        ndarray of shape (n,) or (n, n_classes)
             For two classes the signed distances to the plane; for one class against the rest and for multilabel y those to the
             plane of each class or label. For pairs of classes the votes for each class, with ties broken by the sum of its
             distances squeezed into (-⅓, ⅓).

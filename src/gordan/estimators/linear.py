@@ -244,7 +244,7 @@ class LinearClassifier(Planes, LossParameters):
 
         Returns
         -------
-        ndarray of shape (n,) or (n, len(classes_))
+        ndarray of shape (n,) or (n, n_classes)
             x·w + b for the plane of each class or label. For two classes it is one number: that of the plane, or with the
             multinomial loss the score of the second class minus that of the first.
         """
@@ -262,7 +262,7 @@ class LinearClassifier(Planes, LossParameters):
 
         Returns
         -------
-        ndarray of shape (n, len(classes_))
+        ndarray of shape (n, n_classes)
             With the logistic loss 1/(1 + e^-score); for more than two classes divided by their sum, for multilabel y not. With
             the multinomial loss e^score divided by the sum over the classes.
         """

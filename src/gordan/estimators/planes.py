@@ -144,7 +144,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n,) or (n, len(classes_))
+        ndarray of shape (n,) or (n, n_classes)
             The classes; for multilabel y a table with 1 for each label of a row and 0 for the others.
         """
         distances = self._distances(X)  # first, since it refuses a classifier that is not fitted
