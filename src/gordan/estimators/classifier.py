@@ -51,7 +51,7 @@ class MaxMarginClassifier(Planes, Parameters):
         Relative width of the certified interval above which a ConvergenceWarning is given. Whatever it is, a fit ends with an
         exact solve on the active rows, so that `coef_` is accurate to about 1e-9 unless a limit was reached.
     max_iter : int, default=None
-        Rounds at most, for each binary problem.
+        The number of rounds is at most this, for each binary problem.
     time_limit : float, default=None
         Stop after about this many seconds, for the whole fit. If no separating plane is found within a quarter of it (shared by
         the binary problems), the plane of least loss is fitted.

@@ -314,7 +314,7 @@ class Fitting:
             if k == 0 or k in hard or time.perf_counter() < self.deadline:
                 tried[k] = self._attempts(k, self.X, binary, starts[k], none, hard.get(k))
         softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
-        found = self._losses(self.X).results([problems[k] for k in softened], [None] * len(softened))
+        found = self._loss_fitting(self.X).results([problems[k] for k in softened], [None] * len(softened))
         least = dict(zip(softened, found, strict=True))
         return [
             self._concluded(binary, self.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
@@ -332,9 +332,9 @@ class Fitting:
     ) -> Outcome:
         """Return the outcome of these attempts, or of the plane of least loss that is used instead."""
         if least is not None or self._falls_back(tried[-1].result):
-            found = self._least(binary, X, tried, least)
+            found = self._loss_outcome(binary, X, tried, least)
         else:
-            found = self._outcome(binary, X, tried)
+            found = self._margin_outcome(binary, X, tried)
         found = replace(found, checkpoints=checkpoints, resumed=resumed)
         if found.meets and self.options.on_inseparable == "raise":
             raise NoPlane(f"{self._problem_message(found)}. {self._advice(binary)}", found)
@@ -355,7 +355,7 @@ class Fitting:
         if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
-        losses = replace(self._losses(self.X), watch=None)  # a callback would prevent that problems are solved together
+        losses = replace(self._loss_fitting(self.X), watch=None)  # a callback would prevent that problems are solved together
         results = losses.results([problems[k] for k in others], [None] * len(others))
         for k, least in zip(others, results, strict=True):
             checkpoints = outcomes[k].checkpoints if k in outcomes else ()
@@ -400,7 +400,7 @@ class Fitting:
         hard = options.nu is None and options.norm == 2 and options.on_inseparable != "raise"
         return hard and result.margin[0] <= 0 and not unfinished
 
-    def _losses(self, X: Any) -> LossFitting:
+    def _loss_fitting(self, X: Any) -> LossFitting:
         """Return the fit of least loss for problems that are not separable, over these rows."""
         options = self.options
         loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
@@ -408,11 +408,11 @@ class Fitting:
         data = X, self.y, self.classes, self.weights
         return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words)
 
-    def _least(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
+    def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
         """Return the outcome for the plane of least loss, after these attempts at a hard margin; `result` if it is known."""
-        result = self._losses(X).result(binary) if result is None else result
+        result = self._loss_fitting(X).result(binary) if result is None else result
         hard = tried[0].result if tried else None
-        witness = None if hard is None else self._numbered(hard.stated_witness, binary)
+        witness = None if hard is None else self._with_row_numbers(hard.stated_witness, binary)
         signs = np.where(binary.positive, 1.0, -1.0)
         z = X.to_host(X.scores(result.w, result.b, X.to_storage(signs.astype(np.int8), "signs"), self.threads or available()))
         alpha = C * LOSS.weight(np.asarray(z, dtype=np.float64)) * (1.0 if binary.weights is None else binary.weights)
@@ -444,10 +444,10 @@ class Fitting:
             softened=hard is not None,
         )
 
-    def _outcome(self, binary: Binary, X: Any, tried: list[Attempt]) -> Outcome:
+    def _margin_outcome(self, binary: Binary, X: Any, tried: list[Attempt]) -> Outcome:
         """Return the outcome for a margin, hard or soft."""
         hard, (first, result) = tried[0].result, tried[-1]
-        witness = self._numbered(hard.stated_witness, binary)
+        witness = self._with_row_numbers(hard.stated_witness, binary)
         p = np.empty(0) if result.p is None else result.p
         support = np.flatnonzero(p)
         runs = _runs(tried)
@@ -557,7 +557,7 @@ class Fitting:
         """Return whether a limit ended the search: `max_iter` only if it was set, since methods have limits of their own."""
         return result.status in LIMITS and (self.options.max_iter is not None or result.status is not Status.ITERATION_LIMIT)
 
-    def _numbered(self, witness: Witness | None, binary: Binary) -> Witness | None:
+    def _with_row_numbers(self, witness: Witness | None, binary: Binary) -> Witness | None:
         """Return the witness of a problem with the numbers that its rows have for the user."""
         if witness is None:
             return None

@@ -66,7 +66,7 @@ class LinearClassifier(Planes, LossParameters):
         Factors of the sample weights by label; "balanced" gives all classes the same total of weights. For multilabel y the keys
         are 0 and 1, and "balanced" applies to each column by itself.
     max_iter : int, default=None
-        Rounds (steps of Newton's method, epochs of coordinate ascent) at most, for each binary problem.
+        The number of rounds (steps of Newton's method, epochs of coordinate ascent) is at most this, for each binary problem.
     time_limit : float, default=None
         Stop after about this many seconds, for the whole fit.
     warm_start : bool, default=False

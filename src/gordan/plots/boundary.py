@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class BoundaryDisplay:
     support: Array
     soft: bool
     names: tuple[str, str] = ("x₀", "x₁")
-    limits: tuple[float, float, float, float] = field(default=(0.0, 1.0, 0.0, 1.0))
+    limits: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
     title: str = ""
 
     @classmethod
@@ -125,7 +125,9 @@ class BoundaryDisplay:
             soft=nu is not None,
             names=(names[0], names[1]),
             limits=limits,
-            title=_title(estimator, nu),
+            title=describe_plane(estimator, 0, nu)
+            if binary or minimizes_loss(estimator, 0)
+            else f"{len(estimator.classes_)} classes, {estimator.kind_}",
         )
         return display.plot(ax)
 
@@ -170,15 +172,8 @@ class BoundaryDisplay:
                 ax.fill(*hull.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=0)
                 ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
             own = self.y == label
-            ax.scatter(
-                *self.X[own].T,
-                s=18,
-                color=colour,
-                marker=MARKERS[k % len(MARKERS)],
-                linewidths=0,
-                label=shortened(label),
-                zorder=3,
-            )
+            style = {"color": colour, "marker": MARKERS[k % len(MARKERS)], "label": shortened(label)}
+            ax.scatter(*self.X[own].T, s=18, linewidths=0, zorder=3, **style)
         if self.support.any():
             marked = f"support rows ({np.count_nonzero(self.support)})"
             ax.scatter(*self.X[self.support].T, s=48, facecolors="none", edgecolors=INK, linewidths=0.8, label=marked, zorder=3)
@@ -242,13 +237,6 @@ def _around(limits: tuple[float, float, float, float]) -> tuple[float, float, fl
     left, right, bottom, top = limits
     across, up = right - left, top - bottom
     return left - across, right + across, bottom - up, top + up
-
-
-def _title(estimator: Any, nu: float | None) -> str:
-    """Return the title."""
-    if estimator.kind_ != "binary" and not minimizes_loss(estimator, 0):
-        return f"{len(estimator.classes_)} classes, {estimator.kind_}"
-    return describe_plane(estimator, 0, nu)
 
 
 def _limits(X: Array) -> tuple[float, float, float, float]:

@@ -295,7 +295,7 @@ def minimize_loss(
     class_weight : dict or "balanced", default=None
         Weights of the classes by label; "balanced" gives all classes the same total of sample weights.
     max_iter : int, default=None
-        Rounds (steps of Newton's method, epochs of coordinate ascent) at most, for each column of y.
+        The number of rounds (steps of Newton's method, epochs of coordinate ascent) is at most this, for each column of y.
     time_limit : float, default=None
         Stop after this many seconds, for all columns of y together, and return what is proved.
     start : LossResult or array-like, default=None

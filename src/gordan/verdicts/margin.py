@@ -122,7 +122,7 @@ def maximize_margin(
     class_weight : dict or "balanced", default=None
         Factors of the sample weights by label; "balanced" gives both classes the same total of weights.
     max_iter : int, default=None
-        Rounds at most, for each column of y.
+        The number of rounds is at most this, for each column of y.
     time_limit : float, default=None
         Stop after this many seconds, for all columns of y together, and return what is proved. No step is started that would
         not end in time, unless there is a checkpoint.

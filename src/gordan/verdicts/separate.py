@@ -146,7 +146,7 @@ def separate(
         The status is "margin-below-tol" if the largest margin is proved to be at most `tol` times the largest norm of a row, and
         no exact witness could be found.
     max_iter : int, default=None
-        Rounds of the working-set method at most; each solves a game on few rows exactly and scores all rows once.
+        The number of rounds of the working-set method is at most this; each solves a game on few rows and scores all rows.
     time_limit : float, default=None
         Stop after this many seconds, for all columns of y together, and return what is proved. No step is started that would
         not end in time.
