@@ -286,7 +286,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A search with cross-validation fits hundreds of times, and each of its warnings would be printed, since scikit-learn
         changes the filters in between.
         """
-        columns = tuple(getattr(self, "feature_names_in_", ())) or self.n_features_in_
+        columns = tuple(getattr(self, "feature_names_in_", ())) or self.coef_.shape[1]
         found = {(type(self).__name__, columns, re.sub(r"[0-9]\S*", "", remark)): remark for remark in remarks}
         new = [remark for key, remark in found.items() if key not in REMARKED]
         REMARKED.update(found)

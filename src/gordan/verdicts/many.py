@@ -57,6 +57,7 @@ PARALLEL_ENTRIES = 1 << 18
 # Entries of X times planes that are proved at a time, by the kind of machine: a second's work or less.
 MOST_PROVED = {"host": 1 << 26, "device": 1 << 37}
 
+# `Status(word)` does the same, but type checkers do not accept it.
 STATUSES = {status.value: status for status in Status}
 
 One = TypeVar("One", Verdict, MarginResult, LossResult)
@@ -192,13 +193,13 @@ def maximize_many_margins(
     if _suits_batches(options) and sample is None and starts is None:
         columns.whole.require_finite()
         columns.search(SEARCH_SHARE * options.tol, options.tol)
-    own = options._replace(callback=columns.stopping(options.callback))
+    stoppable = options._replace(callback=columns.stopping(options.callback))
     for j in columns.each_open():
         part, rows = columns.problem(j).counted()
         p = None if starts is None else starts[j]
         p = p.p if isinstance(p, MarginResult) else p
         with _naming_column(j):
-            found = margin_of(part, columns.own_budget(), own, _at(sample, rows), _at(p, rows))
+            found = margin_of(part, columns.own_budget(), stoppable, _at(sample, rows), _at(p, rows))
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
     for j in columns.each_open(in_time=False):
         columns.record(j, _not_started(columns.problem(j), options, columns.stop_reason))
@@ -233,11 +234,12 @@ def minimize_many_losses(
     if len(one_sign):
         raise InputError(f"Y[:, {int(one_sign[0])}] has labels of one sign only; both are needed: leave out that column")
     sample = columns.sample_weights(sample_weight)
-    own = options._replace(callback=columns.stopping(options.callback))
+    stoppable = options._replace(callback=columns.stopping(options.callback))
 
     def question(j: int) -> LossQuestion:
         with _naming_column(j):
-            return question_of(columns.problem(j), columns.own_budget(), own, sample, None if starts is None else starts[j])
+            start = None if starts is None else starts[j]
+            return question_of(columns.problem(j), columns.own_budget(), stoppable, sample, start)
 
     planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
     c = np.full(problem.X.n, options.C) if sample is None else options.C * sample  # without class weights
@@ -281,9 +283,10 @@ def minimize_many_losses(
         if j not in optima:
             evidence = LossEvidence(question(j))
             return replace(result_of(evidence.question, evidence, int(steps[j])), status=status)
-        own, optimum = columns.problem(j), optima[j]
-        objective = Objective(own.X, own.signs, options.loss, c if own.signs.all() else c * abs(own.signs), options.intercept)
-        asked = LossQuestion(own, objective, budget, options.tol, Play(), head_of(own, options, sample))
+        part, optimum = columns.problem(j), optima[j]
+        weights = c if part.signs.all() else c * abs(part.signs)
+        objective = Objective(part.X, part.signs, options.loss, weights, options.intercept)
+        asked = LossQuestion(part, objective, budget, options.tol, Play(), head_of(part, options, sample))
         evidence = LossEvidence(asked, *columns.plane(j), optimum.rows, optimum.weights, optimum)
         result = result_of(asked, evidence, int(steps[j]))
         return replace(result, status=status, seconds=columns.share, _placed=lambda: places()[j])
