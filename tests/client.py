@@ -35,6 +35,16 @@ def checked(certificate: gordan.Certificate | None, X: NDArray[np.float64], y: N
     return check.accepted
 
 
+def one_against_rest(X: NDArray[np.float64], Y: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> list[float]:
+    """The margins, and the least squared hinge loss, of several label vectors, whose type says that they are columns."""
+    verdicts: gordan.ManyVerdicts = gordan.separate(X, Y, time_limit=60.0)
+    margins: gordan.ManyMargins = gordan.maximize_margin(X, Y)
+    losses: gordan.ManyLosses = gordan.minimize_loss(X, Y, C=10.0)
+    single: gordan.LossResult = losses[0]
+    assert [verdict.status for verdict in verdicts] == verdicts.status.tolist()
+    return [*(result.margin[0] for result in margins), single.objective[1]]
+
+
 def stop(moment: gordan.Moment) -> bool:
     """A callback: stop once the bracket is as narrow as a thousandth."""
     return moment.gap < 1e-3
@@ -61,6 +71,10 @@ def main() -> None:
     assert result.status == "solved"
     warm = gordan.maximize_margin(X, y, start=result, callback=stop)
     print(result.gap, warm.n_iter)
+
+    one: np.ndarray[tuple[int], np.dtype[np.str_]] = y.ravel()
+    loss: gordan.LossResult = gordan.minimize_loss(X, one, loss="logistic", tol=1e-6)
+    print(loss.radius, one_against_rest(X, (y == "setosa").reshape(-1, 1) ^ np.array([[False, True]])))
 
     diagnosis: gordan.Diagnosis = gordan.diagnose(X, y)
     print(diagnosis.kind, diagnosis.columns)

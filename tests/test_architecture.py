@@ -116,9 +116,11 @@ def asked_for(tree):
 
 
 def public(owner):
-    """The functions and classes in a module or class, and in these classes, whose names have no underscore."""
+    """The functions and classes in a module or class, and in these classes, whose names have no underscore; of a function with
+    overloads its implementation, which has the docstring."""
     for node in owner.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+        overload = any(getattr(decorator, "id", "") == "overload" for decorator in getattr(node, "decorator_list", ()))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and not overload:
             yield node
             if isinstance(node, ast.ClassDef):
                 yield from public(node)

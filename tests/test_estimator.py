@@ -580,7 +580,7 @@ def noisy_classes(wrong):
 def test_a_warning_where_classes_are_barely_separable():
     """Wrong labels that planes can still separate: the warning names LinearClassifier, which does better."""
     X, y, Z, true = noisy_classes(0.04)
-    with pytest.warns(InseparableWarning, match=r"barely separable: .* about .* % wrong .*LinearClassifier") as told:
+    with pytest.warns(InseparableWarning, match=r"barely separable: .* misclassify about .* % of new .*LinearClassifier") as told:
         found = MaxMarginClassifier().fit(X, y)
     assert len(told) == 1
     assert found.separable_ == [True] * 6
@@ -595,7 +595,7 @@ def test_a_warning_where_classes_are_barely_separable():
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
 def test_rows_that_are_wrong_when_left_out(intercept):
     """The estimate, beside what comes of leaving each support row out."""
-    from gordan.estimators.left_out import left_out_wrong
+    from gordan.estimators.leave_one_out import leave_one_out_errors
     from gordan.rows import stored
 
     r = np.random.default_rng(3)
@@ -609,7 +609,7 @@ def test_rows_that_are_wrong_when_left_out(intercept):
         others = np.arange(60) != i
         left = gordan.maximize_margin(X[others], y[others], **options)
         wrong += (X[i] @ left.w + left.b > 0) != y[i]
-    estimate = left_out_wrong(stored(X), y, result, gordan.intercepts.Intercept(intercept))
+    estimate = leave_one_out_errors(stored(X), y, result, gordan.intercepts.Intercept(intercept))
     assert wrong >= 5
     assert abs(estimate - wrong) <= 0.25 * wrong
 
@@ -680,7 +680,7 @@ def test_a_nu_at_which_the_reduced_hulls_meet():
 def test_one_convergence_warning_with_both_numbers():
     X, y = datasets.load_digits(return_X_y=True)
     with pytest.warns(
-        ConvergenceWarning, match=r"margin is between \S+ and \S+: wider than tol=0.0001 .* after 1 rounds"
+        ConvergenceWarning, match=r"after 1 round with the margin between \S+ and \S+, a gap of .* where tol is 0.0001"
     ) as told:
         found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron").fit(X, y == 1)
     assert len(told) == 1
@@ -943,7 +943,11 @@ def test_what_scikit_learn_does_not_look_at():
 @pytest.mark.parametrize("made", [MaxMarginClassifier, gordan.LinearClassifier])
 def test_unknown_parameters_are_refused_by_name(made):
     """With the name of the estimator, and of what is called otherwise here; scikit-learn goes on to see the parameters."""
-    for wrong, told in (("fit_intercept", "pass intercept='none'"), ("penalty", "the penalty is "), ("tolerance", "it has C")):
+    for wrong, told in (
+        ("fit_intercept", "pass intercept='none'"),
+        ("penalty", "the penalty is "),
+        ("tolerance", "parameters are C"),
+    ):
         if made is gordan.LinearClassifier or wrong == "fit_intercept":
             with pytest.raises(TypeError, match=rf"^{made.__name__} has no parameter '{wrong}'; .*{re.escape(told)}"):
                 made(**{wrong: False})
@@ -953,3 +957,11 @@ def test_unknown_parameters_are_refused_by_name(made):
     assert clone(model).get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(model)).tol == 1e-3
     assert "tol" in inspect.signature(made).parameters
+
+
+@pytest.mark.parametrize(("multi_class", "classes", "loaded"), [("ovr", 2, "ovo"), ("ovr", 3, "ovr"), ("ovo", 3, "ovo")])
+def test_a_loaded_classifier_fits_several_classes_as_the_saved_one_did(multi_class, classes, loaded, tmp_path):
+    """A file of two classes does not say how more of them would be fitted: the default holds."""
+    kept = classes > Y_IRIS
+    MaxMarginClassifier(multi_class=multi_class, **quiet).fit(X_IRIS[kept], Y_IRIS[kept]).save(tmp_path / "m.gordan")
+    assert gordan.load(tmp_path / "m.gordan").multi_class == loaded

@@ -626,7 +626,7 @@ def test_classes_against_the_rest_as_one_table():
 @pytest.fixture
 def wide(monkeypatch):
     """Sparse rows of which label vectors are solved on two threads at a time, however few there are, and their labels."""
-    monkeypatch.setattr(tables, "BUSY", 0)
+    monkeypatch.setattr(tables, "PARALLEL_ENTRIES", 0)
     monkeypatch.setattr(tables, "available", lambda: 2)
     return sp.random(300, 4000, 0.01, "csr", random_state=0), table(300, 6, 1)
 
@@ -645,7 +645,7 @@ def test_sparse_columns_on_all_cores_are_those_of_one(wide, loss):
 def test_ctrl_c_ends_all_threads(wide, monkeypatch):
     """Whoever is interrupted, no column is begun afterwards, and others end with what they have."""
     X, Y = wide
-    monkeypatch.setattr(tables.losses, "result_of", interrupting(tables.losses.result_of, 1))
+    monkeypatch.setattr(tables, "result_of", interrupting(tables.result_of, 1))
     found = gordan.minimize_loss(X, Y)
     assert np.count_nonzero(found.status == "interrupted") >= 4
     assert (found.objective[:, 0] <= found.objective[:, 1]).all()

@@ -99,8 +99,14 @@ REFUSED = {
     ),
     "weights that are no numbers": ({"sample_weight": np.full(30, math.nan)}, r"sample_weight\[0\] is nan; weights must be"),
     "too few weights": ({"sample_weight": np.ones(29)}, r"sample_weight must hold one number for each of the 30 rows"),
-    "weights overflow": ({"C": 1e300, "sample_weight": np.full(30, 1e300)}, r"weight of row 0 overflows: .*; divide one of them"),
-    "weights underflow": ({"C": 1e-300, "sample_weight": np.full(30, 1e-300)}, r"weight of row 0 underflows: .*; multiply one"),
+    "weights overflow": (
+        {"C": 1e300, "sample_weight": np.full(30, 1e300)},
+        r"C × the weight of row 0 overflows; divide C or",
+    ),
+    "weights underflow": (
+        {"C": 1e-300, "sample_weight": np.full(30, 1e-300)},
+        r"C × the weight of row 0 underflows; multiply C or",
+    ),
     "class weights": ({"class_weight": {2: 1.0}}, r"class_weight names 2, which is not a class; the classes are 0, 1"),
     "length of start": ({"start": np.zeros(5)}, r"start must hold one number for each of the 3 columns"),
     "start is no number": ({"start": np.array([0.0, math.nan, 0.0])}, r"start\[1\] is not finite; pass an earlier result"),

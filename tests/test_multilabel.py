@@ -55,6 +55,8 @@ def test_planes_are_those_of_scikit_learn(ours, theirs):
     back = fitted.to_sklearn()
     assert close(back.decision_function(X), fitted.decision_function(X))
     assert back.predict(X).tolist() == fitted.predict(X).tolist()
+    # exporters to ONNX read 0.5 as the threshold of what the estimators of a OneVsRestClassifier return
+    assert (back.predict_proba(X) > 0.5).astype(int).tolist() == fitted.predict(X).tolist()
     if hasattr(fitted, "predict_proba"):
         assert close(back.predict_proba(X), fitted.predict_proba(X))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -276,6 +278,19 @@ def test_planes_of_least_loss_are_drawn_by_distances():
     run = drawn(ConvergenceDisplay.from_estimator(model))
     assert run.objective
     assert model.objective_[0] <= run.margin <= model.objective_[1]
+
+
+@pytest.mark.parametrize("spread", [3, 30, 3000])
+def test_labels_of_a_logarithmic_axis_do_not_overlap(spread):
+    leads = np.geomspace(0.4, 0.4 * spread, 60)
+    display = ProvedDisplay(leads, leads > 1, None, "hinge").plot()
+    display.figure_.set_size_inches(4.5, 4)
+    display.figure_.canvas.draw()
+    labels = [label for label in display.ax_.get_xticklabels(which="both") if label.get_text()]
+    low, high = display.ax_.get_xlim()
+    boxes = sorted(label.get_window_extent().extents.tolist() for label in labels if low <= label.get_position()[0] <= high)
+    assert len(boxes) >= 2
+    assert all(left[2] < right[0] for left, right in pairwise(boxes))
 
 
 @pytest.mark.parametrize("several", [False, True])

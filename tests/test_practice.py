@@ -192,6 +192,16 @@ def test_remarks_are_made_once_where_many_fits_would_repeat_them(kind):
         assert sum("a hard margin" in str(each.message) for each in told) <= 2  # of some planes, and of all
         kind.fit(Z[:, :2], y)  # other data
         assert sum(HINT in str(each.message) for each in told) == 2
+        kind.fit(pandas.DataFrame(Z, columns=list("abcd")), y)  # as many columns, but with names
+        assert sum(HINT in str(each.message) for each in told) == 3
+
+
+def test_a_remark_of_one_classifier_does_not_silence_the_other():
+    iris = pandas.read_csv(IRIS)
+    Z, y = iris.iloc[:, :4].to_numpy() * [1, 1e4, 1, 1], iris["species"].to_numpy()
+    for kind in (MaxMarginClassifier(on_inseparable="ignore"), LinearClassifier(C=1e-9)):
+        with pytest.warns(UserWarning, match=HINT):
+            kind.fit(Z, y)
 
 
 def test_pickles_leave_the_trace_out():

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import gordan
 from gordan import datasets, report
 from gordan.cli.app import app
-from gordan.report.page import seconds_told
+from gordan.report.page import format_seconds
 
 pytest.importorskip("plotly", reason="the page needs plotly: pip install 'gordan[report]'")
 METHODS = ["double_oracle", "smooth_perceptron", "mirror_prox_perceptron", "normalized_gradient_descent"]
@@ -140,8 +140,8 @@ def test_a_race_is_told_in_a_line_for_each_method(result):
     first, *lines = repr(result).split("\n")
     assert "setosa against the rest. separable: " in first
     assert [line.split(":")[0].strip() for line in lines] == METHODS
-    assert f"to gap 0.0001 {result.lanes[0].reached(1e-4).passes:.4g} passes" in lines[0]
-    assert "not reached" in lines[-1]
+    assert f"took {result.lanes[0].reached(1e-4).passes:.4g} passes to reach a gap of 0.0001; " in lines[0]
+    assert "did not reach a gap of 0.0001; " in lines[-1]
 
 
 def test_steps_are_first_ones(result):
@@ -194,7 +194,7 @@ def test_other_norms_and_intercepts():
         ({"methods": ["nesterov"], "norm": 1.5}, "nesterov: the norm p is 1.5"),
         ({"methods": ["box_perceptron"]}, "box_perceptron: the norm p is 2.0"),
         ({"methods": ["smooth_p_norm_perceptron"], "norm": np.inf}, "the norm p is inf"),
-        ({"methods": ["nesterov"] * 2}, "named twice"),
+        ({"methods": ["nesterov"] * 2}, "listed twice"),
         ({"methods": ["robust_perceptron"]}, "margins under noise"),
     ):
         with pytest.raises(gordan.InputError, match=told):
@@ -203,7 +203,7 @@ def test_other_norms_and_intercepts():
 
 @pytest.mark.parametrize(("seconds", "told"), [(2e-5, "20 µs"), (0.0123, "12 ms"), (0.25, "250 ms"), (3.456, "3.46 s")])
 def test_seconds(seconds, told):
-    assert seconds_told(seconds) == told
+    assert format_seconds(seconds) == told
 
 
 # ---- the page as text -------------------------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
-"""gordan: the maximum-margin separator with a certified interval for its margin, or a proof that there is none.
+"""gordan: linear classification with proofs.
 
-Inside, every accelerated Perceptron is two online learners playing the game max_w min_p pᵀAw.
+It decides with proof whether a plane separates two classes (`separate`), finds the plane of largest margin (`maximize_margin`,
+`MaxMarginClassifier`) or of least loss (`minimize_loss`, `LinearClassifier`) with certified intervals, and finds out why a
+regression has no finite estimate (`diagnose`). `verify` checks the certificates of all of them. Inside, every accelerated
+Perceptron is two online learners playing the game max_w min_p pᵀAw (`play`, `methods`).
 """
 
 from __future__ import annotations
@@ -62,8 +65,8 @@ __all__ = [
     "verify",
 ]
 
-# Everything is imported when it is first asked for: NumPy and the rest take most of a second, scikit-learn takes another one, and
-# the command line is to answer Ctrl-C in that time.
+# Names are imported on first access: NumPy and the rest take most of a second, scikit-learn another one, and the command line has
+# to respond to Ctrl-C in that time.
 _MODULES = {
     "certificates": "Certificate Check verify",
     "errors": "InputError MissingExtra",

@@ -63,7 +63,7 @@ def play(
     threads
         how many threads a pass may use; all cores if None.
     checkpoint
-        a file to which the run is written, every half minute and at its end; the same call resumes from it. `rounds`,
+        a file that the run is written to, every half minute and at its end; the same call resumes from it. `rounds`,
         `record`, `time_limit` and `threads` may then be different, and the rows may be stored in another way.
     device
         "cuda" copies A to the GPU once, "cpu" brings it to the host; None leaves it where it is.

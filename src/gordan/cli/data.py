@@ -43,7 +43,7 @@ from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import MAX_LISTED, Dialect, Table, Wanted, listed, number
 from gordan.memory import fits
-from gordan.verdicts.telling import described
+from gordan.verdicts.formatting import described
 
 if TYPE_CHECKING:
     from gordan.arrays import Array

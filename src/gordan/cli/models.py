@@ -278,7 +278,7 @@ class MarginFit:
         for outcome in self.outcomes:
             if len(data.classes) > 2:
                 print_line(f"{outcome.binary.name}:")
-            headline(outcome.told, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
+            headline(outcome.sentence, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
             if outcome.resumed:
                 print_line(f"  resumed from {outcome.checkpoints[0]}")
             if outcome.witness is not None and not outcome.found:
@@ -286,8 +286,8 @@ class MarginFit:
 
     def remarks(self) -> Iterator[str | None]:
         """Yield warnings about the model."""
-        yield self.fitting.inseparable(self.outcomes)
-        yield self.fitting.barely(self.outcomes)
+        yield self.fitting.inseparable_message(self.outcomes)
+        yield self.fitting.barely_separable_message(self.outcomes)
         yield from self.fitting.remarks(self.outcomes)
 
     def model(self, data: Data, *, certificates: bool) -> Model | None:
@@ -304,7 +304,7 @@ class MarginFit:
 def fit_margins(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> MarginFit:
     """Solve one problem after the other, until a signal comes or one of them has no plane, so that there is no model."""
     found, problems, known = MarginFit(fitting), list(fitting.problems()), dict[int, Outcome]()
-    hard, order = fitting.together(problems)
+    hard, order = fitting.hard_margins_together(problems)
     for k in order:
         if interrupts.pressed:
             break
@@ -317,7 +317,7 @@ def fit_margins(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Margi
             return found
         if fitting.decides_all(known[k]):
             break
-    found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.alike(problems, known)
+    found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
     if not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
@@ -363,7 +363,7 @@ class LossFit:
 
     def remarks(self) -> Iterator[str | None]:
         """Yield warnings about the model."""
-        yield self.fitting.unfinished(self.problems, self.results)
+        yield self.fitting.convergence_message(self.problems, self.results)
         yield from self.fitting.remarks(self.results)
 
     def model(self, data: Data, *, certificates: bool) -> Model | None:

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from gordan.cli.answers import console, escape_controls, print_line
-from gordan.report.page import passes_told, seconds_told, step_told
+from gordan.report.page import format_passes, format_seconds, format_step
 from gordan.verdicts import outward
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def race_table(race: Race) -> None:
             _step(lane.reached(race.tol)),
             f"{lower}\n{upper}",
             f"{lane.trace.passes[-1]:,.0f}",
-            seconds_told(float(lane.trace.seconds[-1])),
+            format_seconds(float(lane.trace.seconds[-1])),
         )
     _print(made)
 
 
 def _step(step: Step | None) -> str:
-    return "-" if step is None else step_told(step, "\n")
+    return "-" if step is None else format_step(step, "\n")
 
 
 def trace_table(trace: Trace, statement: str) -> None:
@@ -68,7 +68,7 @@ def trace_table(trace: Trace, statement: str) -> None:
         regret = None if trace.regret_w is None else (trace.regret_w[k] + trace.regret_p[k]) / trace.weight[k]
         made.add_row(
             str(trace.t[k]),
-            passes_told(float(trace.passes[k])),
+            format_passes(float(trace.passes[k])),
             lower,
             upper,
             f"{trace.gap[k]:.1e}",

@@ -1,4 +1,4 @@
-"""The classifiers, with the manners of scikit-learn; `fitting` is what they do, without it."""
+"""The scikit-learn classifiers; what they do, without scikit-learn, is in `fitting` and `least_loss`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexWarning", "InseparableWarning", "LinearClassifier", "MaxMarginClassifier", "load"]
 
-# `gordan fit` needs none of them, and scikit-learn takes a second to import.
+# These names are imported on first access: `gordan fit` does without them, and scikit-learn takes a second to import.
 __getattr__ = lazy_attributes(
     __name__,
     {

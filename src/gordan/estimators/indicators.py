@@ -1,4 +1,4 @@
-"""Several labels for each row: scikit-learn's multilabel Y, a column of 0 and 1 for each label."""
+"""Multilabel indicators as in scikit-learn: a table Y with a column of 0 and 1 for each label."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from gordan.rows import column_names
 
 
 def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
-    """Which of n rows have which label, a column each, and the labels: the names of the columns, or else their numbers.
+    """Return a table of booleans that says which of n rows have which label, and the labels.
 
-    Y holds 0 and 1, or booleans, and every column both: what is refused is named.
+    The labels are the names of the columns, or their numbers if there are no distinct names. Y must contain only 0 and 1 (or
+    booleans), and both in every column; otherwise an InputError names the entry or the column.
     """
     if np.ma.is_masked(Y):
         raise InputError("Y has masked entries; every row needs 0 or 1 in every column")
@@ -24,9 +25,9 @@ def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
     except ValueError as error:
         raise InputError(f"Y is not a table of labels: {error}") from None
     if array.ndim != 2 or len(array) != n:
-        raise InputError(f"X has {n} rows but Y, a column for each label, is of shape {array.shape}")
+        raise InputError(f"X has {n} rows but Y has shape {array.shape}; pass a table with {n} rows and a column for each label")
     if not array.shape[1]:
-        raise InputError("Y has no columns; it has one of 0 and 1 for each label")
+        raise InputError("Y has no columns; pass a column of 0 and 1 for each label")
     wrong = ~_is_indicator(array)
     if wrong.any():
         i, j = (int(at) for at in np.argwhere(wrong)[0])
@@ -43,7 +44,7 @@ def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
 
 
 def _is_indicator(array: Array) -> Array:
-    """Which entries are 0 or 1."""
+    """Return which entries are 0 or 1."""
     if array.dtype.kind in "biuf":
         return np.asarray((array == 0) | (array == 1))
     numbers = bool, int, float, np.bool_, np.number

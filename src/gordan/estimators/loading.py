@@ -1,4 +1,4 @@
-"""`load`: the classifier in a model file, whichever it is."""
+"""`load`: read a classifier of either kind from a model file."""
 
 from __future__ import annotations
 
@@ -15,32 +15,55 @@ from gordan.estimators.classifier import MaxMarginClassifier
 from gordan.estimators.linear import LinearClassifier
 from gordan.io.model import Model
 
-# By the name that a model file has for it. Each has `_of_model` and `_model`.
+# The classifiers by their names in model files.
 ESTIMATORS: dict[str, Any] = {kind.__name__: kind for kind in (MaxMarginClassifier, LinearClassifier)}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The classifier in a model file that `save` or `gordan fit` wrote: a `MaxMarginClassifier` or a `LinearClassifier`.
+    """Read a classifier from a model file that `save` or `gordan fit` wrote.
 
-    It predicts as the saved one did. What is proved comes with it, in `certificate_`; rows and traces of the fit are not in
-    the file. A model of `gordan fit --standardize` is a Pipeline of scikit-learn, of a StandardScaler and the classifier: what
-    only the classifier has is reached by `pipeline[-1]`, for scaled rows, as in
-    `pipeline[-1].same_prediction(pipeline[:-1].transform(X))` and `pipeline[-1].certificate_`. To keep such a model, copy the
-    file: `pipeline[-1].save` writes the classifier without the scaling.
+    It predicts as the saved one did and has its certificates. Attributes that only a fit has, such as `n_iter_` and `trace_`, are
+    not in the file.
+
+    Parameters
+    ----------
+    path : str or path
+        The model file.
+
+    Returns
+    -------
+    MaxMarginClassifier, LinearClassifier or Pipeline
+        The classifier. A file of `gordan fit --standardize` gives a scikit-learn Pipeline of a StandardScaler and the classifier,
+        which is `pipeline[-1]` and expects scaled rows, as in `pipeline[-1].same_prediction(pipeline[:-1].transform(X))`. To keep
+        such a model, copy the file: `pipeline[-1].save` writes the classifier without the scaling.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or was written by a newer version with another kind of model.
+
+    Examples
+    --------
+    >>> import tempfile, gordan
+    >>> model = gordan.LinearClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.gordan")
+    ...     gordan.load(f"{folder}/model.gordan").predict([[4.0]]).tolist()
+    ['yes']
     """
     model = Model.load(path)
     if model.estimator not in ESTIMATORS:
         raise InputError(
-            f"{os.fspath(path)} holds a {model.estimator}, which this version of gordan does not have; use a newer one"
+            f"{os.fspath(path)} holds a {model.estimator}, which this version of gordan cannot read; use a newer version"
         )
     kind = ESTIMATORS[model.estimator]
     if model.scaling is None:
         return kind._of_model(model)
-    return make_pipeline(_scaler(model), kind._of_model(replace(model, names=None)))  # names are those of the first step
+    return make_pipeline(_scaler(model), kind._of_model(replace(model, names=None)))  # the first step has the names
 
 
 def _scaler(model: Model) -> StandardScaler:
-    """The step of a pipeline that scales the columns as they were for the fit."""
+    """Return the step of a pipeline that scales the columns as in the fit."""
     assert model.scaling is not None
     center, spread = model.scaling
     scaler = StandardScaler(with_mean=bool(center.any()))

@@ -1,4 +1,4 @@
-"""What the fits of both classifiers share: how they speak, and the model file that their planes make."""
+"""What the fits of both classifiers share: the wording of their messages, and the model of their planes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.io.model import Model, labels_of
+from gordan.statuses import Status
 
 
 class Words(NamedTuple):
-    """How whoever is spoken to writes a label, and a parameter with or without a value; what chooses a loss instead; and which
-    numbers rows of X have there."""
+    """How messages are worded for users of Python or of the command line.
+
+    `label` formats a label, `option` a parameter with or without a value, `losses` is the advice to choose a loss instead, and
+    `rows` gives the numbers that the rows of X have for the user.
+    """
 
     label: Callable[[Any], str]
     option: Callable[..., str]
@@ -26,14 +30,20 @@ IN_PYTHON = Words(
 )
 
 
+def limit_advice(status: Status, words: Words) -> str:
+    """Return the advice to raise the limit that ended a search; empty if no limit did."""
+    limit = {Status.ITERATION_LIMIT: "max_iter", Status.TIME_LIMIT: "time_limit"}.get(status)
+    return f"pass a larger {words.option(limit)}" if limit else ""
+
+
 def places_of_planes(found: Sequence[Any]) -> Array | None:
-    """What is proved of the exact minimizers, as a model file holds it; None where it is not known of all planes."""
+    """Return what is proved about the exact minimizers, as stored in a model file; None if that is not known for all planes."""
     rows = [plane.place.row() for plane in found if plane.place is not None]
     return np.array(rows) if len(rows) == len(found) else None
 
 
-def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
-    """The model of planes that have w, b and a certificate (or None), with these facts beside."""
+def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
+    """Return the model of planes that have w, b and a certificate (or None), with further fields `facts`."""
     from gordan import __version__
 
     labels, dtype = labels_of(classes)

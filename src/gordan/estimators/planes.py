@@ -1,4 +1,4 @@
-"""What both classifiers share: how they read X and y, predict from planes x·w + b = 0, and write and read model files."""
+"""`Planes`: what both classifiers share, which is reading X and y, predicting from planes, exporting, and model files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,24 @@ from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
 from gordan.io.model import Model, chosen
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
+from gordan.verdicts.formatting import described
 from gordan.verdicts.multiclass import Binary
-from gordan.verdicts.telling import described
 from gordan.verdicts.weights import row_weights, weight_factors
 
 
 class IndexWarning(UserWarning):
-    """X and y, or the weights, are paired by position, and their pandas indexes differ."""
+    """Warning that X and y, or X and the weights, have different pandas indexes, and that rows are paired by position."""
+
+
+# The remarks made in this process: the classifier and the columns that each was about, and its text without numbers.
+REMARKED: set[tuple[str, Any, str]] = set()
 
 
 class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that has planes: `coef_`, `intercept_`, `classes_` and `kind_`, what the planes separate (as in
-    `gordan.io.Model`)."""
+    """Base class of the classifiers, which predict from planes x·w + b = 0.
+
+    A fitted one has `coef_`, `intercept_`, `classes_` and `kind_`, which says what the planes separate (as in `gordan.io.Model`).
+    """
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -45,15 +51,17 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """All attributes but the trace of the fit, which may be a thousand times as large as the rest."""
+        """Return all attributes except `trace_`, which may be a thousand times as large as the rest."""
         state: dict[str, Any] = dict(super().__getstate__())
         return {name: value for name, value in state.items() if name != "trace_"}
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
-        """X as it is stored, y, the classes in order, and which of them each row has. Of several labels a row, y and which of
-        them each row has are a column for each."""
+        """Read and check X and y: return the storage of X, y, the classes in order, and the number of the class of each row.
+
+        For multilabel y the second and the last are both the table of booleans, with a column for each label.
+        """
         X, y = self._gathered(X), computed(y) if is_lazy(y) else host(y)
         storage = self._stored(X, y, self.device)
         validate_data(self, X, y, skip_check_array=True)
@@ -65,10 +73,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, which = read_labels(y, storage.n)
         _check_aligned(X, y, sample_weight, stacklevel=4)
         y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn takes no such label
+        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn does not accept such labels
             row = int(np.argmax(np.isinf(y)))
             raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
-        if y.dtype.kind in "biu":  # which are no targets of a regression, and were sorted once
+        if y.dtype.kind in "biu":  # these are sorted already, and cannot be the target of a regression
             classes = np.array(labels, dtype=y.dtype)
         else:
             check_classification_targets(y)
@@ -81,7 +89,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return storage, y, classes, which
 
     def _describe(self, problems: Sequence[Binary], *named: Any) -> None:
-        """Let the certificates of these problems say what they are about; `named` are y and the weights as they were given."""
+        """Add to the certificates what they are about; `named` are y and the weights as passed, which may have names."""
         given = getattr(self, "certificate_", [])
         label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
         about = About(label=label, weight=weight, columns=tuple(getattr(self, "feature_names_in_", ())) or None)
@@ -91,97 +99,114 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.certificate_: Any = found if isinstance(given, list) else found[0]
 
     def _about(self, about: About, problem: Binary) -> About:
-        """What the certificate of this problem is about: of several labels of a row, one column of Y in which there is a 1."""
+        """Return what the certificate of this problem is about; for multilabel y a column, where 1 is the positive class."""
         if self.kind_ != "multilabel":
             return replace(about, positive=problem.against_rest)
         return replace(about, label=str(problem.label) if isinstance(problem.label, str) else None, positive="1")
 
     def _gathered(self, X: Any) -> Any:
-        """X in memory, where it is a collection of parts on other machines."""
+        """Return X in memory if it is a collection of parts on other machines, otherwise X itself."""
         return computed(X) if is_lazy(X) else X
 
     def _stored(self, X: Any, y: Any, device: str | None) -> Any:
-        """X read as the functions read it: exactly or not at all. What scikit-learn refuses, too, it refuses in its own
-        words."""
+        """Return X as a storage, as `gordan.separate` reads it; what scikit-learn refuses too is refused with its message."""
         try:
             return stored(X, device)
         except InputError:
-            if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns"):  # ours name the column
+            if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns"):  # our messages name the column
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 
     def _weights(self, sample_weight: Any, classes: Array, which: Array) -> Array | None:
-        """The weights of the rows; of several labels a row without class weights, which differ from column to column."""
+        """Return the weights of the rows; for multilabel y without class weights, which differ between columns."""
         if which.ndim == 2:
             return weight_factors(sample_weight, None, classes.tolist(), which[:, 0])[0]
         return row_weights(sample_weight, self.class_weight, classes.tolist(), which)
 
     def _is_parallel(self, y: Array, classes: Array) -> bool:
-        """Whether several binary problems are to be solved at a time."""
+        """Return whether several binary problems are to be solved at a time."""
         return (y.ndim == 2 or len(classes) > 2) and bool(effective_n_jobs(self.n_jobs) > 1)
 
     def _seed(self) -> Any:
-        """`random_state` as the functions take it."""
+        """Return `random_state` as an integer or None."""
         seed = self.random_state
         return seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1))
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
-        """The class of each row; of several labels a row, 1 for those that it has and 0 for the others, as an (n, labels)
-        array."""
-        distances = self._distances(X)
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            The classes; for multilabel y a table with 1 for each label of a row and 0 for the others.
+        """
+        distances = self._distances(X)  # first, since it refuses a classifier that is not fitted
         found = chosen(self.kind_, distances, len(self.classes_))
         return found if self.kind_ == "multilabel" else np.asarray(self.classes_[found])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows (of their weight) whose class, or all of whose labels, are predicted."""
+        """Return the accuracy on X and y: the (weighted) share of rows whose class, or all of whose labels, are correct."""
         _check_aligned(X, y, sample_weight, stacklevel=3)
         return float(super().score(X, y, sample_weight=sample_weight))
 
     def _distances(self, X: Any) -> Array:
-        """x·w + b for each row and plane."""
+        """Return x·w + b for each row and plane."""
         check_is_fitted(self)
         X = self._gathered(X)
         storage = self._stored(X, "no_validation", None)
         try:
             validate_data(self, X, skip_check_array=True, reset=False)
-        except ValueError as error:  # other columns than those of the fit
+        except ValueError as error:  # the columns are not those of the fit
             raise InputError(str(error)) from None
         with np.errstate(over="ignore", invalid="ignore"):
             signs = storage.to_storage(np.ones(storage.n, np.int8), "signs")
             distances: Array = storage.to_host(storage.scores(self.coef_.T, self.intercept_, signs, available()))
-            if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
+            if not math.isfinite(np.sum(distances)):  # perhaps because of NaN or infinity in X
                 require_finite(storage)
         return distances
 
     # ---- files, and other libraries ----------------------------------------------------------------------------------
 
     def to_sklearn(self) -> Any:
-        """A fitted estimator of scikit-learn with the same planes and predictions, and probabilities where there are any: a
-        LogisticRegression for losses of probabilities (within a OneVsRestClassifier where there is one for each of several
-        classes), else a LinearSVC; of several labels a row, one of these within a OneVsRestClassifier for each.
+        """Return a fitted scikit-learn estimator with the same planes and predictions, for export to ONNX or skops.
 
-        One-vs-one is refused: scikit-learn has no linear classifier with the planes of pairs.
+        Returns
+        -------
+        LinearSVC, LogisticRegression or OneVsRestClassifier
+            A LogisticRegression for the logistic and the multinomial loss, otherwise a LinearSVC. The logistic loss of more than
+            two classes gives a OneVsRestClassifier of LogisticRegression. So does multilabel y with any loss, because exporters
+            read 0.5 as the threshold of other estimators there; its `predict_proba` is meaningful for the logistic loss only.
+
+        Raises
+        ------
+        InputError
+            If there is a plane for each pair of classes: scikit-learn has no linear classifier of this kind.
         """
         check_is_fitted(self)
         if self.kind_ == "one-vs-one":
             raise InputError(
-                "one-vs-one has a plane for each pair of classes, and no linear classifier of scikit-learn holds these; "
-                "fit with multi_class='ovr', or a LinearClassifier"
+                "one-vs-one has a plane for each pair of classes, as no linear classifier of scikit-learn has; "
+                "fit with multi_class='ovr', or use LinearClassifier"
             )
         coef, b = self.coef_, self.intercept_
         if self.kind_ == "multinomial" and len(self.classes_) == 2:
             coef, b = coef[1:] - coef[:1], b[1:] - b[:1]
-        several, labels = self.kind_ == "multilabel", self.classes_
-        found = self._peer()
-        if several or (self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba")):
+        found, y = self._peer(), self.classes_
+        if self.kind_ == "multilabel" or (self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba")):
             found = OneVsRestClassifier(found.set_params(class_weight=None))
-        known = np.repeat([[0], [1]], len(labels), axis=1) if several else labels
+        if self.kind_ == "multilabel":
+            y = np.repeat([[0], [1]], len(self.classes_), axis=1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # so that it has all that the installed version wants of a fitted one
-            found.fit(np.zeros((len(known), self.n_features_in_)), known)
+            # a fit to zeros sets all attributes that the installed version of scikit-learn expects
+            found.fit(np.zeros((len(y), self.n_features_in_)), y)
         for k, single in enumerate(getattr(found, "estimators_", ())):
             single.coef_, single.intercept_ = coef[[k]], b[[k]]
         if not hasattr(found, "estimators_"):
@@ -191,53 +216,87 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _peer(self) -> Any:
-        """The estimator of scikit-learn that predicts in the same way, not fitted."""
+        """Return the scikit-learn estimator that predicts in the same way, not fitted."""
+        from sklearn.linear_model import LogisticRegression
         from sklearn.svm import LinearSVC
 
+        if self.kind_ == "multilabel":
+            return LogisticRegression(fit_intercept=self.intercept != "none", tol=self.tol)
         return LinearSVC(loss="hinge", C=1e10, fit_intercept=self.intercept != "none", tol=self.tol)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what predicts, with its certificates, to a model file: no pickle, checksummed, in one step."""
+        """Write the classifier and its certificates to a model file, which is not a pickle and has a checksum.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write; an existing one is replaced in one step.
+        """
         check_is_fitted(self)
         self._model().save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file."""
+        """Read a classifier from a model file.
+
+        It predicts as the saved one did. Attributes that only a fit has, such as `n_iter_` and `trace_`, are not in the file.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that `save` or `gordan fit` wrote.
+
+        Returns
+        -------
+        MaxMarginClassifier or LinearClassifier
+            An instance of the class that the method is called on.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged or has another kind of model; `gordan.load` reads all kinds.
+        """
         model = Model.load(path)
         if model.estimator != cls.__name__:
-            raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
+            raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load reads both")
         if model.scaling is not None:
             raise InputError(f"{os.fspath(path)} was fitted to scaled columns; gordan.load gives a pipeline that scales them")
         return cls._of_model(model)
 
     def _model(self) -> Model:
-        """The fit as a model file holds it."""
+        """Return the fit as it is stored in a model file."""
         raise NotImplementedError
 
     @classmethod
     def _of_model(cls, model: Model) -> Self:
-        """The classifier of a model."""
+        """Return the classifier of a model."""
         raise NotImplementedError
 
+    def _keep_columns(self, model: Model) -> None:
+        """Set the attributes about the columns of X from a model."""
+        self.n_features_in_ = model.coef.shape[1]
+        if model.names is not None:
+            self.feature_names_in_ = np.array(model.names, dtype=object)
 
-# Remarks that were made in this process, with the columns that they were about.
-REMARKED: set[tuple[str, Any]] = set()
+    # ---- warnings ----------------------------------------------------------------------------------------------------
 
+    def _new_remarks(self, remarks: Iterable[str]) -> list[str]:
+        """Return the remarks that were not yet made about such data in this process, whatever numbers are in them.
 
-def first_of(remarks: Iterable[str], X: Any) -> list[str]:
-    """The remarks that were not made before about so many columns, whatever numbers are in them: a search with cross-validation
-    fits hundreds of times, and each of its warnings is printed, since scikit-learn changes the filters in between."""
-    found = {(re.sub(r"[0-9]\S*", "", told), X.d): told for told in remarks}
-    new = [told for key, told in found.items() if key not in REMARKED]
-    REMARKED.update(found)
-    return new
+        A search with cross-validation fits hundreds of times, and each of its warnings would be printed, since scikit-learn
+        changes the filters in between.
+        """
+        columns = tuple(getattr(self, "feature_names_in_", ())) or self.coef_.shape[1]
+        found = {(type(self).__name__, columns, re.sub(r"[0-9]\S*", "", remark)): remark for remark in remarks}
+        new = [remark for key, remark in found.items() if key not in REMARKED]
+        REMARKED.update(found)
+        return new
 
 
 def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:
-    """Refuse pandas objects that are in another order than X, and warn if they are about other rows.
+    """Refuse pandas objects whose index has that of X in another order, and warn if it is a different one.
 
-    Only a warning, since pipelines and searches of scikit-learn pair rows by position, whatever their index.
+    It is only a warning because pipelines and searches of scikit-learn pair rows by position, whatever the index.
     """
     found = misaligned(X=X, y=y, sample_weight=sample_weight)
     if found is None:

@@ -1,4 +1,4 @@
-"""Pictures of a fit, in scikit-learn's manner: `from_estimator(...)` computes and draws, `plot(ax=None)` draws again.
+"""Displays as in scikit-learn: `from_estimator(...)` computes and draws, `plot(ax=None)` draws again.
 
 matplotlib is imported when something is drawn.
 """

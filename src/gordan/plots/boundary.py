@@ -1,8 +1,8 @@
-"""The plane between two hulls, for two features."""
+"""`BoundaryDisplay`: the decision boundary of a classifier of two features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,50 @@ from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.model import chosen
-from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, planes_told, short, side
+from gordan.plots.fitted import (
+    COLOURS,
+    INK,
+    MARKERS,
+    axes_or_new,
+    binary_problem,
+    describe_plane,
+    legend_above,
+    minimizes_loss,
+    require_fitted,
+    shortened,
+)
 
-# Directions in which a reduced hull is asked for its extreme point.
+# The number of directions in which extreme points of a reduced hull are computed.
 DIRECTIONS = 720
 
 
 @dataclass(repr=False)
 class BoundaryDisplay:
-    """Two features: the points, the hulls of the classes, the boundary, and (two classes) the closest points of the hulls.
+    """Plot of the points, the hulls of the classes and the decision boundary, for data with two features.
 
-    Where the margin is soft the hulls are the reduced ones, {Σ p_i x_i : p_i ≤ 2c_i/(νΣc), Σp = 1} over each class: the plane is
-    the one halfway across the gap between *them*, up to the choice of b. `hulls` are polygons, one for each class; `closest` the
-    two points or None; `planes` the (w, b) that are drawn.
+    For two classes it also shows the closest points of the hulls. If the margin is soft, the hulls are the reduced ones,
+    {Σ p_i x_i : p_i ≤ 2c_i/(νΣc), Σp = 1} over each class: the plane is halfway between these, up to the choice of b.
+
+    Attributes
+    ----------
+    hulls : list of ndarray
+        The corners of the hull of each class, in order.
+    planes : list of tuple
+        The (w, b) of the lines that are drawn.
+    closest : tuple of ndarray, or None
+        The closest points of the two hulls.
+    support : ndarray of bool
+        Which rows are support rows.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
+
+    Examples
+    --------
+    >>> import gordan
+    >>> X, y = gordan.datasets.iris()
+    >>> model = gordan.MaxMarginClassifier().fit(X[:, :2], y)
+    >>> gordan.BoundaryDisplay.from_estimator(model, X[:, :2], y)
+    BoundaryDisplay(-1, 1: 150 rows)
     """
 
     X: Array
@@ -36,25 +67,47 @@ class BoundaryDisplay:
     support: Array
     soft: bool
     names: tuple[str, str] = ("x₀", "x₁")
-    limits: tuple[float, float, float, float] = field(default=(0.0, 1.0, 0.0, 1.0))
+    limits: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
     title: str = ""
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, resolution: int = 600, ax: Any = None
     ) -> BoundaryDisplay:
-        """A classifier fitted to X, y with two columns. `sample_weight` as in the fit, if there was one (for reduced hulls)."""
-        fitted(estimator)
+        """Plot the boundary of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : MaxMarginClassifier
+            The classifier, fitted to two features.
+        X : array-like of shape (n, 2)
+            The points to draw, usually those of the fit.
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,), default=None
+            The weights of the fit, if it had any; they determine the reduced hulls.
+        resolution : int, default=600
+            The number of grid points in each direction for the background, which shows the predictions.
+        ax : matplotlib Axes, default=None
+            The axes to draw on; None creates a figure.
+
+        Returns
+        -------
+        BoundaryDisplay
+            The display, which has the axes as `ax_`.
+        """
+        require_fitted(estimator)
         require_aligned(X=X, y=y, sample_weight=sample_weight)
         names = getattr(X, "columns", None)
         names = ("x₀", "x₁") if names is None else tuple(str(name) for name in names)
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != 2 or len(estimator.coef_[0]) != 2:
             raise InputError(
-                f"a boundary is drawn for two features; X has shape {X.shape}, the classifier {len(estimator.coef_[0])}"
+                f"a boundary can be drawn for two features only; X has shape {X.shape}, and the classifier was fitted to "
+                f"{len(estimator.coef_[0])} features"
             )
         if estimator.kind_ == "multilabel":
-            raise InputError("a boundary is drawn for one label per row; fit a classifier to one column of Y")
+            raise InputError("a boundary can be drawn for one label per row only; fit a classifier to one column of Y")
         y = np.asarray(y)
         binary = estimator.kind_ == "binary"
         nu = getattr(estimator, "nu_", None) if binary else None
@@ -72,7 +125,9 @@ class BoundaryDisplay:
             soft=nu is not None,
             names=(names[0], names[1]),
             limits=limits,
-            title=_title(estimator, nu),
+            title=describe_plane(estimator, 0, nu)
+            if binary or minimizes_loss(estimator, 0)
+            else f"{len(estimator.classes_)} classes, {estimator.kind_}",
         )
         return display.plot(ax)
 
@@ -80,8 +135,8 @@ class BoundaryDisplay:
         return f"BoundaryDisplay({', '.join(map(str, self.classes))}: {len(self.X)} rows)"
 
     def plot(self, ax: Any = None) -> BoundaryDisplay:
-        """Draw on these axes, or on new ones."""
-        self.ax_ = ax = axes(ax, "BoundaryDisplay.plot")
+        """Draw the plot on `ax`, or in a new figure if it is None, and return the display."""
+        self.ax_ = ax = axes_or_new(ax, "BoundaryDisplay.plot")
         self.figure_ = ax.figure
         self._draw_classes(ax)
         self._draw_planes(ax)
@@ -90,15 +145,14 @@ class BoundaryDisplay:
         ax.dataLim.set_points(np.array([[left, bottom], [right, top]]))
         ax.margins(0)
         ax.autoscale()
-        # one unit the same length both ways, so that distances are distances, in axes that keep their size; unless the points
-        # would make a strip in them
+        # equal units in both directions, so that distances look right, unless the points would be squeezed into a narrow strip
         if 0.25 <= (top - bottom) / (right - left) <= 4:
             ax.set_aspect("equal", adjustable="datalim")
-        above(ax, self.title)
+        legend_above(ax, self.title)
         return self
 
     def _draw_classes(self, ax: Any) -> None:
-        """What is predicted where, the hulls, the points and the support rows among them."""
+        """Draw the predictions as background, the hulls, the points and the support rows."""
         from matplotlib.colors import ListedColormap
 
         colours = [COLOURS[k % len(COLOURS)] for k in range(len(self.classes))]
@@ -118,15 +172,14 @@ class BoundaryDisplay:
                 ax.fill(*hull.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=0)
                 ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
             own = self.y == label
-            ax.scatter(
-                *self.X[own].T, s=18, color=colour, marker=MARKERS[k % len(MARKERS)], linewidths=0, label=short(label), zorder=3
-            )
+            style = {"color": colour, "marker": MARKERS[k % len(MARKERS)], "label": shortened(label)}
+            ax.scatter(*self.X[own].T, s=18, linewidths=0, zorder=3, **style)
         if self.support.any():
             marked = f"support rows ({np.count_nonzero(self.support)})"
             ax.scatter(*self.X[self.support].T, s=48, facecolors="none", edgecolors=INK, linewidths=0.8, label=marked, zorder=3)
 
     def _draw_planes(self, ax: Any) -> None:
-        """The planes, their parallels through the closest points, and these."""
+        """Draw the planes, the closest points, and parallels through these."""
         for w, b in self.planes:
             _line(ax, w, b, color=INK, linewidth=1.6)
             for point in self.closest or ():
@@ -148,19 +201,19 @@ class BoundaryDisplay:
 
 
 def _closest(estimator: Any, X: Array, y: Array) -> tuple[tuple[Array, Array] | None, Array]:
-    """The closest points of the two hulls, where b is free, and which rows are support rows."""
-    found = side(estimator, X, y, 0)
+    """Return the closest points of the two hulls (None unless b is free), and which rows are support rows."""
+    found = binary_problem(estimator, X, y, 0)
     support = np.zeros(len(X), bool)
     support[found.own[found.weights > 0]] = True
     share = found.share
-    if share is None or by_loss(estimator, 0) or not Intercept.of(estimator.intercept).grouped:
+    if share is None or minimizes_loss(estimator, 0) or not Intercept.of(estimator.intercept).grouped:
         return None, support
     negative, positive = ((share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1))
     return (negative, positive), support
 
 
 def _hulls(estimator: Any, X: Array, y: Array, sample_weight: Any, nu: float | None) -> list[Array]:
-    """The hull of each class, reduced if the margin is soft."""
+    """Return the hull of each class, reduced if the margin is soft."""
     c = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = 2 if Intercept.of(estimator.intercept).grouped else 1
     hulls = []
@@ -172,7 +225,7 @@ def _hulls(estimator: Any, X: Array, y: Array, sample_weight: Any, nu: float | N
 
 
 def _predicted(estimator: Any, limits: tuple[float, float, float, float], resolution: int) -> tuple[Array, Array, Array]:
-    """The number of the class that is predicted at each point of a grid, with its coordinates across and up."""
+    """Return the coordinates of a grid and the number of the class that is predicted at each of its points."""
     across, up = np.linspace(limits[0], limits[1], resolution), np.linspace(limits[2], limits[3], resolution)
     points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     scores = points @ estimator.coef_.T + estimator.intercept_
@@ -180,20 +233,14 @@ def _predicted(estimator: Any, limits: tuple[float, float, float, float], resolu
 
 
 def _around(limits: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """The same with as much room again on each side, for axes of another shape."""
+    """Return the limits with as much space again on each side, for axes of another shape."""
     left, right, bottom, top = limits
     across, up = right - left, top - bottom
     return left - across, right + across, bottom - up, top + up
 
 
-def _title(estimator: Any, nu: float | None) -> str:
-    """What the planes are."""
-    if estimator.kind_ != "binary" and not by_loss(estimator, 0):
-        return f"{len(estimator.classes_)} classes, {estimator.kind_}"
-    return planes_told(estimator, 0, nu)
-
-
 def _limits(X: Array) -> tuple[float, float, float, float]:
+    """Return left, right, bottom and top of the plot, with some space around the points."""
     low, high = X.min(axis=0), X.max(axis=0)
     room = 0.08 * np.where(high > low, high - low, 1.0)
     (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
@@ -201,13 +248,13 @@ def _limits(X: Array) -> tuple[float, float, float, float]:
 
 
 def _line(ax: Any, w: Array, b: float, **style: Any) -> None:
-    """The line x·w + b = 0, across the whole picture."""
+    """Draw the line x·w + b = 0 across the whole plot."""
     foot = -b * w / float(w @ w)
     ax.axline(foot, foot + np.array([-w[1], w[0]]) / float(np.hypot(*w)), **style)
 
 
 def _hull(X: Array, caps: Array | None) -> Array:
-    """The corners, in order, of the hull of X, or of {Σ p_i x_i : p ≤ caps, Σp = 1}."""
+    """Return the corners, in order, of the hull of X, or of the reduced hull {Σ p_i x_i : p ≤ caps, Σp = 1}."""
     if caps is not None:
         turns = np.linspace(0, 2 * np.pi, DIRECTIONS, endpoint=False)
         order = np.argsort(-(np.column_stack((np.cos(turns), np.sin(turns))) @ X.T), axis=1, kind="stable")
@@ -219,7 +266,7 @@ def _hull(X: Array, caps: Array | None) -> Array:
 
 
 def _chain(points: Array) -> Array:
-    """The lower half of the hull of points in order of x, from the first to the last (Andrew's monotone chain)."""
+    """Return the lower half of the hull of points that are sorted by x (Andrew's monotone chain)."""
     chain: list[Array] = []
     for point in points:
         while len(chain) > 1:

@@ -1,4 +1,4 @@
-"""Which predictions the exact minimizer of a loss is proved to share."""
+"""`ProvedDisplay`: which predictions the exact minimizer of a loss is proved to share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,36 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.plots.fitted import COLOURS, INK, above, axes, fitted
+from gordan.plots.fitted import COLOURS, INK, axes_or_new, legend_above, require_fitted
+
+# The ratio of the ends of a logarithmic axis up to which 2 and 5 are labelled between the powers of ten.
+FEW_DECADES = 100.0
 
 
 @dataclass(repr=False)
 class ProvedDisplay:
-    """How far ahead the predicted class of each row is, and whether the exact minimizer is proved to predict it too.
+    """Histogram of the lead of the predicted class, which shows whether the exact minimizer is proved to predict it too.
 
-    `ahead` is the size of x·w + b, of several classes the largest score less the next; `proved` is `same_prediction`; `wrong`
-    marks rows with another label, or is None where there are no labels. After `plot`, `ax_` and `figure_` are what was drawn on.
+    Attributes
+    ----------
+    ahead : ndarray
+        The lead of the predicted class of each row: the size of x·w + b, or with several classes the largest score minus the
+        next one.
+    proved : ndarray of bool
+        Which predictions the exact minimizer is proved to share, as in `LinearClassifier.same_prediction`.
+    wrong : ndarray of bool, or None
+        Which rows have another label; None if the labels are not known.
+    ax_, figure_
+        The matplotlib axes and figure of the plot.
+
+    Examples
+    --------
+    >>> import gordan
+    >>> X, y = gordan.datasets.iris("versicolor")
+    >>> model = gordan.LinearClassifier().fit(X, y)
+    >>> display = gordan.ProvedDisplay.from_estimator(model, X, y)
+    >>> bool(display.proved.mean() > 0.9)
+    True
     """
 
     ahead: Array
@@ -26,8 +47,27 @@ class ProvedDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, bins: int = 40, ax: Any = None) -> ProvedDisplay:
-        """The rows of X as a fitted `LinearClassifier` predicts them; y are their labels, if they are known."""
-        fitted(estimator, "LinearClassifier", "same_prediction")
+        """Plot which predictions of a fitted classifier are proved.
+
+        Parameters
+        ----------
+        estimator : LinearClassifier
+            The fitted classifier.
+        X : array-like or sparse matrix of shape (n, d)
+            The rows to predict.
+        y : array-like of shape (n,), default=None
+            Their labels, if they are known.
+        bins : int, default=40
+            The number of bins.
+        ax : matplotlib Axes, default=None
+            The axes to draw on; None creates a figure.
+
+        Returns
+        -------
+        ProvedDisplay
+            The display, which has the axes as `ax_`.
+        """
+        require_fitted(estimator, "LinearClassifier", "same_prediction")
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:
             ahead = np.abs(scores)
@@ -41,13 +81,15 @@ class ProvedDisplay:
         return f"ProvedDisplay({self.name}: {np.count_nonzero(self.proved)} of {len(self.proved)} rows proved)"
 
     def plot(self, ax: Any = None, *, bins: int = 40) -> ProvedDisplay:
-        """Draw a histogram on a logarithmic axis, open rows on proved ones, and a tick below for each row that is wrong."""
-        self.ax_ = ax = axes(ax, "ProvedDisplay.plot")
+        """Draw the histogram on `ax`, or in a new figure if it is None, with a tick below for each misclassified row."""
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+        self.ax_ = ax = axes_or_new(ax, "ProvedDisplay.plot")
         self.figure_ = ax.figure
         floor = float(np.min(self.ahead, where=self.ahead > 0, initial=np.inf))
         floor, top = (floor, float(np.max(self.ahead))) if np.isfinite(floor) else (0.5, 1.0)
         edges = np.geomspace(floor, max(top, floor * 1.01) * (1 + 1e-9), bins + 1)
-        at = np.maximum(self.ahead, floor)  # rows on a boundary are in the first bin
+        at = np.maximum(self.ahead, floor)  # so that rows on a boundary are in the first bin
         share = 100 * float(np.mean(self.proved))
         tallest = 1
         parts = (
@@ -71,8 +113,12 @@ class ProvedDisplay:
         else:
             ax.set_ylim(0, 1.08 * tallest)
         ax.set_xscale("log")
+        if top < FEW_DECADES * floor:  # by default minor ticks are labelled then, and their labels overlap
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.xaxis.set_minor_formatter(NullFormatter())
         ax.locator_params(axis="y", integer=True)
         ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * tallest])
         ax.set(xlabel="lead of the predicted class (difference of scores)", ylabel="rows")
-        above(ax, f"{self.name.replace('_', ' ')} loss: predictions that the exact minimizer shares")
+        legend_above(ax, f"{self.name.replace('_', ' ')} loss: predictions that the exact minimizer shares")
         return self

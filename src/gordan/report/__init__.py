@@ -1,4 +1,4 @@
-"""Reports: a race of methods on one data set, and its page."""
+"""Races: several methods on the same data, measured in the same way, and the HTML page that shows the result."""
 
 from gordan.report.page import page_html, require_plotly
 from gordan.report.racing import Lane, Race, race

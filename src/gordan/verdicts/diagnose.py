@@ -28,9 +28,9 @@ from gordan.solve.finders import answer
 from gordan.verdicts import diagnosis_text
 from gordan.verdicts.designs import design_of
 from gordan.verdicts.explaining import COUNTS, Table, explanation
+from gordan.verdicts.formatting import described
 from gordan.verdicts.model_matrix import Design
 from gordan.verdicts.remedies import Remedies
-from gordan.verdicts.telling import described
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 KINDS: dict[str | None, Kind] = {

@@ -1,4 +1,4 @@
-"""`maximize_margin`: the separator of largest margin, with a certified interval for that margin."""
+"""`maximize_margin`: the plane of largest margin, with a certified interval for that margin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from gordan.arrays import (
     positive,
     relative_width,
     require_aligned,
-    seconds_at_most,
-    seed,
     vector,
-    whole_number_or_none,
 )
 from gordan.blas import blas_threads
 from gordan.certificates.margins import LEAST_NOISE, Margin
@@ -37,14 +34,34 @@ from gordan.solve.finders import answer
 from gordan.solve.playing import choose_method
 from gordan.statuses import Status
 from gordan.trace import Moment
-from gordan.verdicts.result import MarginResult
-from gordan.verdicts.telling import Witness
-from gordan.verdicts.weights import allowed_nu, row_weights, that_matter
+from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
+from gordan.verdicts.result import MarginResult, stop_status
+from gordan.verdicts.weights import allowed_nu, effective_weights, row_weights
+from gordan.verdicts.witnesses import Witness
 
-# Share of the largest norm below which the width of a bracket may be rounding.
-LOST = 1e-9
+if TYPE_CHECKING:
+    from gordan.verdicts.many import ManyMargins
+
+# The width of an interval below which it may be due to rounding, as a share of the largest norm of a row.
+ROUNDING_WIDTH = 1e-9
 
 
+class MarginKeywords(WeightedKeywords, total=False):
+    """The keywords of `maximize_margin`."""
+
+    norm: float
+    robust: float
+    robust_norm: float
+    nu: float | None
+    method: Any
+
+
+@overload
+def maximize_margin(X: Any, y: LabelVector, **options: Unpack[MarginKeywords]) -> MarginResult: ...
+@overload
+def maximize_margin(X: Any, y: LabelTable, **options: Unpack[MarginKeywords]) -> ManyMargins: ...
+@overload
+def maximize_margin(X: Any, y: Any, **options: Unpack[MarginKeywords]) -> MarginResult: ...
 def maximize_margin(
     X: Any,
     y: Any,
@@ -66,157 +83,193 @@ def maximize_margin(
     checkpoint: str | os.PathLike[str] | None = None,
     device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
-) -> MarginResult:
-    """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
+) -> MarginResult | ManyMargins:
+    """Find the plane of largest margin between two classes, and prove how large that margin can be.
 
-    Returns a `MarginResult`, or a `ManyMargins` for a table of labels.
-
-    The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance, in the norm p, of the nearest point to the plane
-    (1/p + 1/q = 1). With `nu` the nearest points may be on the wrong side: their share of the weight is averaged over.
+    The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q, the distance in the norm p of the nearest point to the plane
+    (1/p + 1/q = 1). With `nu` the margin is soft: the nearest points, up to a share `nu` of the total weight, are averaged over
+    and may be on the wrong side.
 
     Parameters
     ----------
-    X, y
-        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are. y may have
-        several columns: True and False, or -1, 0 and 1, where 0 leaves the row out. Each is solved, small ones together.
-    norm
-        the norm p of feature space, 1 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse; 1: in the largest entry). Below 2
-        brackets close slowly, except for p = 1 without nu, which is a linear program.
-    robust, robust_norm
-        the largest margin that is left when every x_i is moved by some δ_i with ‖δ_i‖_s ≤ robust, s = robust_norm (1, 2 or ∞):
-        min_i y_i(x_i·w + b) - robust·‖w‖_r, 1/r + 1/s = 1, over ‖w‖₂. For norm 2, without nu and without a penalized intercept.
-        Where no plane stands such noise, the status is "not-separable", and p proves it.
-    nu
-        None for the hard margin, or a number in (0, 1]: p_i ≤ c_i/(nu·Σc), c the weights. The larger, the softer.
-    intercept
-        "free" (x·w + b, b costs nothing), "penalized" (a constant 1 is a further column; margin that of (x, 1), as LIBLINEAR
-        does) or "none".
-    method
-        "auto", the name of a registered method, or a method with options such as
-        `gordan.methods.smooth_perceptron(eta=0.5)`.
-    tol
-        relative width of the certified bracket to stop at.
-    sample_weight, class_weight
-        weights c_i = sample weight × class weight ("balanced": the same total for each class). Without nu positive ones change
-        nothing; a zero weight removes the row.
-    max_iter, time_limit
-        rounds (for each column of y) and seconds (for all of them) at most. Nothing is begun that would not end in time,
-        unless there is a checkpoint.
-    start
-        an earlier result to start from, or its p; for several columns of y the results for as many.
-    random_state
-        seed of the order in which rows are visited (an integer, or None).
-    threads
-        how many threads a pass may use; all cores if None.
-    checkpoint
-        a file that the run is written to, every half minute and when it ends for whatever reason; the same call goes on from
-        there, to the same result bit by bit. `tol`, the limits, `threads` and the storage of X may be others then. The limits
-        are those of this call; `n_iter`, `passes` and `seconds` of the result are totals.
-    device
-        where to look for the margin: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
-        The proof is in float64 and about the values of X, wherever it runs.
-    callback
-        called with each recorded `Moment`; returning True stops the run.
+    X : array-like or sparse matrix of shape (n, d)
+        The data, one row per example, whose values are used exactly. Torch tensors, CuPy arrays, memory maps and Dask
+        collections are accepted as well.
+    y : array-like of shape (n,) or (n, k)
+        Two labels of any kind, or several label vectors as columns: True and False, or -1, 0 and 1, where 0 leaves the row out
+        of that column. Each column is solved separately; small problems are solved together.
+    norm : float, default=2
+        The norm p of feature space, 1 ≤ p ≤ ∞. With ∞ the 1-norm of w is used, and w is sparse; with 1 its largest entry. Below
+        2 intervals become narrow slowly, except for p = 1 without `nu`, which is a linear program.
+    robust : float, default=0
+        The margin that remains when every x_i is moved by some δ_i with ‖δ_i‖_s ≤ `robust`, s = `robust_norm`: it is
+        min_i y_i(x_i·w + b) - robust·‖w‖_r, 1/r + 1/s = 1, divided by ‖w‖₂. Allowed for norm 2, without `nu` and without a
+        penalized intercept.
+    robust_norm : {1, 2, inf}, default=2
+        The norm s of these perturbations.
+    nu : float, default=None
+        None for the hard margin, or a number in (0, 1] that bounds the weights of the rows: p_i ≤ c_i/(nu·Σc), where c are the
+        sample weights. A larger value gives a softer margin.
+    intercept : {"free", "penalized", "none"}, default="free"
+        "free" is x·w + b, where b costs nothing; "penalized" appends a constant column 1 to X, and the margin is that of the
+        points (x, 1), as in LIBLINEAR; "none" is x·w.
+    method : str or method, default="auto"
+        "auto", the name of a registered method, or a method with options such as `gordan.methods.smooth_perceptron(eta=0.5)`.
+    tol : float, default=1e-4
+        Relative width of the certified interval to stop at.
+    sample_weight : array-like of shape (n,), default=None
+        The weights of the rows. A row of weight zero is left out; positive weights matter only with `nu`.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights by label; "balanced" gives both classes the same total of weights.
+    max_iter : int, default=None
+        The number of rounds is at most this, for each column of y.
+    time_limit : float, default=None
+        Stop after this many seconds, for all columns of y together, and return what is proved. No step is started that would
+        not end in time, unless there is a checkpoint.
+    start : MarginResult or ndarray of shape (n,), default=None
+        An earlier result to start from, or its p; for several columns of y, the results for as many.
+    random_state : int, default=None
+        Seed of the order in which rows are visited.
+    threads : int, default=None
+        How many threads a pass may use; all cores if None.
+    checkpoint : str or path, default=None
+        A file that the run is written to, every half minute and when it ends for whatever reason. The same call resumes from it
+        and gives the same result, identical bit for bit. It may have another `tol`, `threads`, storage of X and other limits,
+        which apply to each call by itself; `n_iter`, `passes` and `seconds` of the result are totals.
+    device : {"cuda", "cpu"}, default=None
+        Where to search: "cuda" copies X to the GPU once, "cpu" copies it to main memory; None leaves it where it is. The proof
+        uses float64 and the values of X, wherever it runs.
+    callback : callable, default=None
+        Called with each recorded `Moment`; returning True stops the run.
+
+    Returns
+    -------
+    MarginResult or ManyMargins
+        The plane with the proof, or a sequence of k results with arrays of their parts if y has k columns.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names the entry and what to pass instead.
+
+    See Also
+    --------
+    MaxMarginClassifier : The same as a scikit-learn classifier.
+    separate : Decide only whether a plane separates the classes.
+    minimize_loss : Find a plane for classes that overlap.
 
     Examples
     --------
     >>> import gordan
-    >>> gordan.maximize_margin([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]).status
-    'solved'
+    >>> r = gordan.maximize_margin([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1])
+    >>> r.status, round(r.margin[0], 4)
+    ('solved', 1.118)
     """
-    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm, 1), positive(tol, "tol"), seconds_at_most(time_limit)
-    max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    callback = check_callback(callback, "moment")
-    started = time.perf_counter()
-    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
-    asked = Asked(kind, norm, nu, method, tol, class_weight, callback, _noise(robust, robust_norm))
+    options = MarginOptions(
+        intercept=Intercept.of(intercept),
+        norm=exponent(norm, 1),
+        nu=nu,
+        method=method,
+        tol=positive(tol, "tol"),
+        class_weight=class_weight,
+        callback=check_callback(callback, "moment"),
+        robust=_check_robust(robust),
+        robust_norm=check_noise_norm(robust_norm, "robust_norm"),
+    )
+    budget = budget_of(max_iter, time_limit, random_state, threads)
     if is_table(X, y):
-        from gordan.verdicts.many import ManyMargins
+        from gordan.verdicts.many import maximize_many_margins
 
         require_aligned(X=X, y=y, sample_weight=sample_weight)
-        return cast(
-            "MarginResult", ManyMargins.of(X, y, device, budget, asked, sample_weight, start, checkpoint)
-        )  # what checkers of types expect of one y
+        return maximize_many_margins(X, y, device, budget, options, sample_weight, start, checkpoint)
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
-    keeper = None if checkpoint is None else Checkpoint(checkpoint)
+    file = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    return margin_of(problem, budget, asked, sample_weight, start, keeper)
+    return margin_of(problem, budget, options, sample_weight, start, file)
 
 
-class Asked(NamedTuple):
-    """Which margin is asked for, how it is looked for and how narrow its interval is to be; `class_weight` as it was passed."""
+class MarginOptions(NamedTuple):
+    """Which margin is asked for, how to look for it and how narrow its interval is to be; `class_weight` is as it was passed."""
 
-    kind: Intercept
+    intercept: Intercept
     norm: float
     nu: float | None
     method: Any
     tol: float
     class_weight: Any
-    watch: Callable[[Moment], object] | None
-    noise: tuple[float, float] = (0.0, 2.0)
+    callback: Callable[[Moment], object] | None
+    robust: float = 0.0
+    robust_norm: float = 2.0
 
-    def chosen(self, d: int, order: Any) -> Any:
-        """The method that is played, for data of d columns."""
-        if self.noise[0] == 0:
+    def method_for(self, d: int, order: Any) -> Any:
+        """Return the method to play on data of d columns, or refuse options that cannot be combined with `robust`."""
+        if self.robust == 0:
             return choose_method(self.method, self.norm, d, order)
-        allowed = {"norm": self.norm == 2, "nu": self.nu is None, "intercept": not self.kind.in_norm, "method": self.plays_auto}
-        wrong = [name for name, fits in allowed.items() if not fits]
-        if wrong:
-            what = "robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'"
-            raise InputError(f"{what}; leave out {' and '.join(wrong)}, or robust")
-        if self.noise[1] == 2:  # the plane of largest margin stands most noise
+        allowed = {
+            "norm": self.norm == 2,
+            "nu": self.nu is None,
+            "intercept": not self.intercept.in_norm,
+            "method": self.plays_auto,
+        }
+        refused = " and ".join(name for name, fits in allowed.items() if not fits)
+        if refused:
+            raise InputError(
+                "robust can be used with norm 2, method 'auto', intercept 'free' or 'none' and without nu; "
+                f"leave out {refused}, or robust"
+            )
+        if self.robust_norm == 2:  # the plane of largest margin withstands the largest perturbations
             return choose_method("auto", 2.0, d, order)
-        return methods.robust_perceptron(noise=self.noise[0], noise_norm=self.noise[1])
+        return methods.robust_perceptron(noise=self.robust, noise_norm=self.robust_norm)
 
     @property
     def plays_auto(self) -> bool:
-        """Whether no method was asked for by name."""
+        """Whether the method is "auto"."""
         return isinstance(self.method, str) and self.method == "auto"
 
 
 def margin_of(
     problem: Problem,
     budget: Budget,
-    asked: Asked,
+    options: MarginOptions,
     sample_weight: Any = None,
     start: MarginResult | Array | None = None,
-    keeper: Checkpoint | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> MarginResult:
-    """The largest margin of one problem."""
+    """Find the largest margin of one problem."""
     which = (problem.signs > 0).view(np.int8)
-    weights = that_matter(row_weights(sample_weight, asked.class_weight, problem.classes, which), caps=asked.nu is not None)
-    nu = allowed_nu(asked.nu, problem, weights, asked.kind)
+    weights = row_weights(sample_weight, options.class_weight, problem.classes, which)
+    weights = effective_weights(weights, caps=options.nu is not None)
+    nu = allowed_nu(options.nu, problem, weights, options.intercept)
+    noise = options.robust, options.robust_norm
     question = Question(
         problem,
-        Margin(problem.X, problem.signs, asked.kind, asked.norm, nu, weights, *asked.noise),
+        Margin(problem.X, problem.signs, options.intercept, options.norm, nu, weights, *noise),
         Asks.WIDTH,
         budget,
-        tol=asked.tol,
+        tol=options.tol,
         play=Play(
-            asked.chosen(problem.X.d, budget.seed),
-            auto=asked.plays_auto and (asked.noise[0] == 0 or asked.noise[1] == 2) and asked.norm >= 2,
+            options.method_for(problem.X.d, budget.seed),
+            auto=options.plays_auto and (options.robust == 0 or options.robust_norm == 2) and options.norm >= 2,
             start=_start(start, weights, problem.X.n),
-            watch=asked.watch,
-            checkpoint=keeper,
+            watch=options.callback,
+            checkpoint=checkpoint,
         ),
     )
     with blas_threads(problem.storage.entries):
         return _result(answer(question))
 
 
-def _noise(robust: Any, robust_norm: Any) -> tuple[float, float]:
-    """The size of perturbations and their norm."""
-    if not (is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf)):
-        raise InputError(
-            f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)"
-        )
-    return float(robust), check_noise_norm(robust_norm, "robust_norm")
+def _check_robust(robust: Any) -> float:
+    """Return the size of the perturbations as a float, or refuse it."""
+    if is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf):
+        return float(robust)
+    raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)")
 
 
 def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:
-    """p of the earlier result, over the rows that count."""
+    """Return the p to start from, over the rows of positive weight."""
     found = start.p if isinstance(start, MarginResult) else start
     if found is None:
         return None
@@ -225,7 +278,7 @@ def _start(start: MarginResult | Array | None, weights: Array | None, n: int) ->
 
 
 def _result(evidence: Evidence) -> MarginResult:
-    """The result that follows from what was proved, with a bracket that the checker accepts."""
+    """Return the result that follows from the evidence, with an interval that the checker accepts."""
     question, effort = evidence.question, evidence.effort
     problem, margin = question.problem, question.margin
     w, b, p, bracket, witness = evidence.w, evidence.b, evidence.p, (evidence.lower, evidence.upper), None
@@ -234,12 +287,12 @@ def _result(evidence: Evidence) -> MarginResult:
         w = b = p = None
         bracket, witness = (0.0, 0.0), Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
     else:
-        open_end = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
-        if open_end and evidence.upper - evidence.lower <= LOST * question.radius:
+        is_open = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
+        if is_open and evidence.upper - evidence.lower <= ROUNDING_WIDTH * question.radius:
             evidence.sharpen()
             bracket = evidence.lower, evidence.upper
         proof = evidence.proof("bracket")
-    if proof is None:  # never seen; if ever, nothing is claimed but what needs no proof
+    if proof is None:  # the checker accepted each end, so this was never seen; claim only what needs no proof
         bracket, proof = (0.0, math.inf), Proof(Evidence(question).claim("bracket"))
     return MarginResult(
         status=_status(evidence, bracket),
@@ -263,15 +316,12 @@ def _result(evidence: Evidence) -> MarginResult:
 
 
 def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
-    question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
+    """Return how the search ended, given this interval."""
+    question, (lower, upper) = evidence.question, bracket
     if evidence.witness is not None or (upper == 0 and question.margin.robust > 0):
         return Status.NOT_SEPARABLE
     if upper > 0 and relative_width(lower, upper) <= question.tol:
         return Status.SOLVED
     if lower <= 0 and upper <= question.tol * question.radius:
         return Status.MARGIN_BELOW_TOL
-    if effort.stopped:
-        return Status.INTERRUPTED
-    if question.budget.short:
-        return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
+    return stop_status(question.budget, evidence.effort)

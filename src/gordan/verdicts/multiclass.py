@@ -1,4 +1,4 @@
-"""The binary problems that a fit of several classes is made of."""
+"""The binary problems that a classifier of several classes solves."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from gordan.verdicts.weights import row_weights
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second.
+    """One problem with two classes.
 
-    `label` is the class on the positive side, `other` the one against it (None: all others), `name` says so in words; `weights`
-    are those of the rows.
+    `name` describes it in words; `label` is the class on the positive side and `other` the one against it (None: all others).
+    `rows` are its rows of X (None: all); `labels`, `positive` and `weights` have one entry for each of them, and `positive` is
+    True where the label is that of the positive side.
     """
 
     name: str
@@ -33,22 +34,22 @@ class Binary:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is what was asked, X and y themselves, and not one problem of several."""
+        """Whether it is about X and y themselves, and is not one problem of several."""
         return self.rows is None and self.labels is not self.positive
 
     @property
     def against_rest(self) -> str | None:
-        """The class that is set against all others, in words; None if none is."""
+        """The name of the class that is set against all others; None if it is set against one."""
         return str(self.label) if self.labels is self.positive else None
 
     @property
     def totals(self) -> tuple[float, float]:
-        """C₊ and C₋."""
+        """The total weights C₊ and C₋ of the two classes."""
         c = np.ones(len(self.positive)) if self.weights is None else self.weights
         return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
 
     def largest_nu(self, intercept: Intercept) -> float:
-        """The largest nu that leaves a p."""
+        """Return the largest nu for which weights p exist."""
         return float(intercept.largest_nu(*self.totals))
 
 
@@ -60,15 +61,15 @@ def binary_problems(
     word: Callable[[Any], str] = repr,
     class_weight: Any = None,
 ) -> Iterator[Binary]:
-    """The binary problems of a fit of that kind, in the order of the planes of a `gordan.io.Model`; made one at a time.
+    """Iterate over the binary problems of a classifier of that kind, in the order of the planes of a `gordan.io.Model`.
 
-    `classes` are the labels in y, in order; a `word` for each of them is in the names of the problems. The `class_weight` is part
-    of the weights, but for labels of which a row may have several: there it is that of having the label, or not.
+    `classes` are the labels in y, in order, and `word` gives the text of a label in the name of a problem. The `weights` include
+    the `class_weight`, except for multilabel y, where it is about having a label or not and differs between columns.
     """
     if kind == "multinomial":  # one problem for all classes
         yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
         return
-    if kind == "multilabel":  # y has a column for each label, true where the row has it
+    if kind == "multilabel":  # y has a column for each label, which is True where the row has that label
         for label, own in zip(classes, y.T, strict=True):
             c = weights if class_weight is None else row_weights(weights, class_weight, [False, True], own.astype(np.intp))
             yield Binary(f"label {word(label)}", label, None, own, own, c, None)

@@ -1,4 +1,4 @@
-"""What `maximize_margin` returns."""
+"""`MarginResult`, which `maximize_margin` returns."""
 
 from __future__ import annotations
 
@@ -9,27 +9,67 @@ from functools import cached_property
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
-from gordan.ledger.evidence import Proof
+from gordan.ledger.evidence import Effort, Proof
+from gordan.ledger.question import Budget
 from gordan.statuses import Status
 from gordan.trace import Trace
-from gordan.verdicts.telling import Inseparable, Witness, bound, outward
+from gordan.verdicts.formatting import bound_to_data, format_effort, outward
+from gordan.verdicts.witnesses import HasWitness, Witness
+
+
+def stop_status(budget: Budget, effort: Effort) -> Status:
+    """Return why a search ended that has not reached its tolerance."""
+    if effort.stopped:
+        return Status.INTERRUPTED
+    if budget.short:
+        return Status.TIME_LIMIT
+    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
 
 
 @dataclass(frozen=True, eq=False)
-class MarginResult(Inseparable):
-    """What `maximize_margin` found and proved.
+class MarginResult(HasWitness):
+    """The answer of `maximize_margin`: the plane of largest margin, and a certified interval for that margin.
 
-    `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
-    With `robust`, not-separable says that no plane separates under such perturbations, and p proves it.
-    `nu` is the one used: at its limit, the largest float that leaves a p.
-    `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
-    over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
+    Attributes
+    ----------
+    status : str
+        How the search ended:
 
-        solved             gap ≤ tol
-        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0)
-        margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
-        iteration-limit, time-limit, interrupted   what was proved by then
-        no-progress        rounding leaves no narrower bracket, or the method plays for another norm than the one asked for
+        - "solved": the relative width of the interval, `gap`, is at most `tol`.
+        - "not-separable": no plane separates, as `witness` proves, and `margin` is (0, 0). With `robust`, no plane separates
+          under such perturbations, as `p` proves.
+        - "margin-below-tol": `upper` is at most `tol` times the largest norm of a row, and no positive margin was found.
+        - "iteration-limit", "time-limit", "interrupted": the search was stopped, with what was proved by then.
+        - "no-progress": rounding allows no narrower interval, or the chosen method plays for another norm than `norm`.
+    w : ndarray of shape (d,), or None
+        The normal vector of the best plane found, of length 1 in the dual norm up to rounding, so that scores x·w + b are signed
+        distances; None if no plane was found.
+    b : float or None
+        The intercept of that plane.
+    p : ndarray of shape (n,), or None
+        Weights of the rows, of total 1, that prove the upper end of the interval.
+    margin : tuple of float
+        The certified interval (lower, upper) for the largest margin, in the units of X and in the norm `norm`.
+    stated_witness : Witness or None
+        The rows and weights that the proof uses to show that no plane separates. Its weights are floats if exact ones would
+        have taken long to compute; `witness` and `find_witness` give exact ones.
+    norm, robust, robust_norm, intercept
+        The arguments of the call.
+    nu : float or None
+        The `nu` of the call; if it was at its limit, the largest float that is within it.
+    n_iter : int
+        The number of rounds.
+    passes : float
+        How many times the stored entries of X were read.
+    seconds : float
+        The wall-clock time of the call.
+    trace : Trace or None
+        The recorded rounds of the search, if there were any.
+
+    See Also
+    --------
+    maximize_margin : The function that returns it.
+    verify : Check its certificate.
     """
 
     status: Status
@@ -52,34 +92,36 @@ class MarginResult(Inseparable):
 
     @property
     def gap(self) -> float:
-        """(upper - lower)/upper; 0 if they are equal."""
+        """The relative width of the interval, (upper - lower)/upper; 0 if both are 0."""
         return relative_width(*self.margin)
 
     @property
     def bare_certificate(self) -> Certificate:
-        """The certificate without the hash of the data: at no cost, and without holding on to X."""
+        """The certificate without the hash of the data, which is available at no cost and even if X was changed."""
         return self._proof.certificate
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
-        return bound(self._proof.certificate, self._problem)
+        """The certificate for `gordan.verify`.
+
+        It contains a hash of the data, which is computed on first access; an InputError is raised if X was changed before.
+        """
+        return bound_to_data(self._proof.certificate, self._problem)
 
     def __repr__(self) -> str:
-        return self.sentence if self.stated_witness is not None else f"{self.sentence}{self._hint}"
+        return self.sentence if self.stated_witness is not None else self.sentence + self._scale_hint
 
     @property
     def sentence(self) -> str:
-        """The result in words, without a hint about the data."""
+        """The result in words, without advice about the scale of the columns."""
         lower, upper = outward(*self.margin)
-        soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
-        passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
-        effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} pass{'es' * (passes != '1')}, {self.seconds:.2g} s"
+        kind = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
+        effort = format_effort(self.n_iter, "round", self.passes, self.seconds)
         if self.robust > 0:
-            soft = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
+            kind = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
             if self.status is Status.NOT_SEPARABLE:
-                return f"not separable{soft}: the mean of signed rows with weights p is within them (proved; {effort})"
-        return self.status.describe(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
+                return f"not separable{kind} (proved by the weights p; {effort})"
+        return self.status.describe(lower=lower, upper=upper, soft=kind, effort=f"; {effort}", witness=self.stated_witness)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"

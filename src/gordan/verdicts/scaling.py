@@ -1,4 +1,4 @@
-"""Columns of very different size: whether they decide an answer that depends on units, as margins and penalties do."""
+"""Badly scaled columns: whether an answer that depends on the units of X, as margins and penalties do, is decided by a few."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ import numpy as np
 
 from gordan.arrays import Array
 
-# Sizes of columns further apart than this are told. A loss depends on them only by its penalty: there they are told where the
-# smallest of the columns that are so much smaller than the largest one make up less than this share of what the scores vary by.
-APART, HARDLY = 1e3, 0.01
-# The share of columns that may be as small as they like: of many in the same units some hardly ever differ from 0.
-FEW = 0.1
-# Rows that are looked at, and entries of these.
-ROWS, ENTRIES = 512, 1 << 20
+# The ratio of the scales of two columns from which the advice is given. A loss depends on scales only through its penalty: there
+# the columns of small scale must also contribute less than the least share to the variation of the scores.
+LARGEST_RATIO, LEAST_SHARE = 1e3, 0.01
+# The share of columns whose scale is ignored if it is small: of many columns in the same units some are nearly always 0.
+IGNORED_SHARE = 0.1
+# The sample that scales are estimated from: rows at most, and entries at most.
+SAMPLE_ROWS, SAMPLE_ENTRIES = 512, 1 << 20
 
 
 def scale_hint(storage: Any, planes: Array | None) -> str:
-    """What to say where columns differ in size by more than APART, and (if planes of least loss are given, the last axis being
-    that of the columns) the small ones hardly count in any of them; else nothing.
+    """Return the advice to scale the columns of X if their scales differ by more than LARGEST_RATIO, otherwise an empty text.
 
-    The size of a column is the standard deviation in some rows, of sparse rows the root mean square of its nonzero entries. Rows
-    that are not in memory are not looked at.
+    If `planes` of least loss are given (their last axis is that of the columns), the columns of small scale must also contribute
+    next to nothing to the scores of each. The scale of a column is its standard deviation in a sample of rows; for sparse X the
+    root mean square of its nonzero entries. Data that is not in memory is not looked at.
     """
     if not storage.in_memory or storage.n < 2:
         return ""
-    rows = np.unique(np.linspace(0, storage.n - 1, min(ROWS, max(2, ENTRIES // storage.d)), dtype=np.int64))
+    rows = np.unique(np.linspace(0, storage.n - 1, min(SAMPLE_ROWS, max(2, SAMPLE_ENTRIES // storage.d)), dtype=np.int64))
     with np.errstate(all="ignore"):
-        size = _sizes(storage.take(rows).plain())
-        known = np.isfinite(size) & (size > 0)
+        scale = _scales(storage.take(rows).plain())
+        known = np.isfinite(scale) & (scale > 0)
         if not known.any():
             return ""
-        largest, least = float(np.max(size[known])), float(np.sort(size[known])[int(FEW * np.count_nonzero(known))])
-        if largest <= APART * least:
+        ignored = int(IGNORED_SHARE * np.count_nonzero(known))
+        largest, least = float(np.max(scale[known])), float(np.sort(scale[known])[ignored])
+        if largest <= LARGEST_RATIO * least:
             return ""
         if planes is not None:
-            counts = np.where(known, size, 0.0) * np.abs(planes).reshape(-1, storage.d).max(axis=0)
-            small = known & (size < largest / APART) & (size < math.sqrt(APART) * least)
-            if not np.linalg.norm(counts[small]) < HARDLY * np.linalg.norm(counts):
+            effect = np.where(known, scale, 0.0) * np.abs(planes).reshape(-1, storage.d).max(axis=0)
+            small = known & (scale < largest / LARGEST_RATIO) & (scale < math.sqrt(LARGEST_RATIO) * least)
+            if not np.linalg.norm(effect[small]) < LEAST_SHARE * np.linalg.norm(effect):
                 return ""
         return (
             f"columns differ in size by a factor of {largest / least:.1g}, on which this answer depends: scale them first "
@@ -47,7 +48,8 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
         )
 
 
-def _sizes(X: Any) -> Array:
+def _scales(X: Any) -> Array:
+    """Return the scale of each column of a dense or CSR matrix."""
     if not hasattr(X, "tocsc"):
         return np.asarray(np.std(X, axis=0))
     squares, counts = np.zeros(X.shape[1]), np.bincount(X.indices[X.data != 0], minlength=X.shape[1])

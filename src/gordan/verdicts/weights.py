@@ -1,4 +1,4 @@
-"""The weights c_i of the rows, and the nu that they allow."""
+"""Sample weights and class weights: the weights c_i of the rows, and the values of nu that they allow."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gordan.errors import InputError, did_you_mean
 from gordan.intercepts import Intercept
 from gordan.rows import host
 
-# Sample weights further apart than this leave rows whose cap is lost in rounding.
-FURTHEST = 2.0**-500
+# The least ratio of two sample weights: below it the cap of a row would be lost to rounding.
+LEAST_RATIO = 2.0**-500
 
 
 def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array) -> Array | None:
-    """c_i = sample weight × class weight, row i being of class labels[which[i]]; None where neither is given."""
+    """Return c_i = sample weight × class weight, where row i is of class labels[which[i]]; None if neither is given."""
     return combined_weights(*weight_factors(sample_weight, class_weight, labels, which), labels, which)
 
 
 def combined_weights(sample: Array | None, factors: Array | None, labels: Sequence[Any], which: Array) -> Array | None:
-    """`row_weights` from what `weight_factors` gives."""
+    """Return what `row_weights` does, from the sample weights and class weights that `weight_factors` returns."""
     if sample is None and factors is None:
         return None
     c = np.ones(len(which)) if sample is None else sample.copy()
@@ -35,7 +35,7 @@ def combined_weights(sample: Array | None, factors: Array | None, labels: Sequen
             c *= factors[which]
     if not np.isfinite(c).all():
         row = int(np.argmin(np.isfinite(c)))
-        raise InputError(f"the weight of row {row} overflows: sample_weight × class_weight; divide one of them")
+        raise InputError(f"sample_weight × class_weight of row {row} overflows; divide one of them by a constant")
     left = np.bincount(which[c > 0], minlength=len(labels))
     if not left.all():
         label = labels[int(np.argmin(left))]
@@ -47,9 +47,9 @@ def combined_weights(sample: Array | None, factors: Array | None, labels: Sequen
 def weight_factors(
     sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array
 ) -> tuple[Array | None, Array | None]:
-    """The sample weights, and the class weight of each label; None for what is not given.
+    """Return the sample weights and the class weight of each label; None for what is not given.
 
-    "balanced" gives every class the same total, of the sample weights: a row of weight 0 counts as if it were not there.
+    "balanced" gives all classes the same total of sample weights, so that a row of weight 0 counts as if it were left out.
     """
     n, sample = len(which), None
     if sample_weight is not None:
@@ -67,9 +67,7 @@ def weight_factors(
 
 
 def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
-    """The class weight of each label; `totals` are the sums of the sample weights of each class, up to a common factor."""
-    if class_weight is None:
-        return np.ones(len(labels))
+    """Return the class weight of each label; `totals` are the sums of sample weights per class, up to a common factor."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
         return factors
@@ -88,24 +86,26 @@ def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> A
     return np.array(given, dtype=np.float64)
 
 
-def that_matter(c: Array | None, *, caps: bool) -> Array | None:
-    """The weights up to a common factor, None where they are all equal; unless they make `caps` only which are zero matters, and
-    they are 0 or 1."""
+def effective_weights(c: Array | None, *, caps: bool) -> Array | None:
+    """Return the weights up to a common factor; None if they are all equal.
+
+    Unless they are the `caps` of a soft margin, it matters only which of them are zero, and they become 0 and 1.
+    """
     if c is None or (c == c[0]).all():
         return None
     if not caps:
         return (c > 0).astype(np.float64)
     largest, least = float(np.max(c)), np.where(c > 0, c, np.inf)
-    if np.min(least) < FURTHEST * largest:
+    if np.min(least) < LEAST_RATIO * largest:
         low, row = int(np.argmin(least)), int(np.argmax(c))
         raise InputError(
-            f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, too far apart; make the first one 0"
+            f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, which is too far apart; set the first one to 0"
         )
-    return c if FURTHEST < largest < 1 / FURTHEST else np.ldexp(c, -math.frexp(largest)[1])
+    return c if LEAST_RATIO < largest < 1 / LEAST_RATIO else np.ldexp(c, -math.frexp(largest)[1])
 
 
 def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: Intercept) -> float | None:
-    """nu as a float; refused with the allowed range if it leaves no p. A limit that was computed with rounding is corrected."""
+    """Return nu as a float, or refuse it and name the allowed range. A limit that a user computed with rounding is corrected."""
     if nu is None:
         return None
     c = np.ones(problem.X.n) if weights is None else weights
@@ -118,3 +118,10 @@ def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: Inte
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
         raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
     return min(float(nu), most)
+
+
+def scatter(values: Array, rows: Array, n: int) -> Array:
+    """Return n numbers that are `values` at `rows`, and 0 elsewhere."""
+    scattered = np.zeros(n)
+    scattered[rows] = values
+    return scattered

@@ -1,10 +1,10 @@
-"""How many rows a hard margin gets wrong when they are left out: an estimate from the fit itself, by the rule of the span.
+"""An estimate of the leave-one-out error of a hard margin, computed from the fit itself by the span rule.
 
-A plane that separates every row may still rest on rows that it could not have predicted. With α_i = p_i/γ² and S_i the distance
-of support row i from the span of the others, weights of total 1, the plane without row i has that row on its wrong side just if
-α_i S_i² ≥ 1, provided that the other support rows stay the same (Vapnik and Chapelle, Bounds on error expectation for support
-vector machines, Neural Computation 12, 2000). S_i² is one over a diagonal entry of the inverse of the support rows' Gram
-matrix, bordered by their signs where b is free.
+A plane that separates every row may depend on rows that it could not have predicted. Let α_i = p_i/γ², and let S_i be the
+distance of support row i from the affine span of the others. The plane that is fitted without row i has that row on its wrong
+side if and only if α_i S_i² ≥ 1, provided that the other support rows stay the same (Vapnik and Chapelle, Bounds on error
+expectation for support vector machines, Neural Computation 12, 2000). S_i² is one over a diagonal entry of the inverse of the
+Gram matrix of the support rows, bordered by their signs if b is free.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gordan.intercepts import Intercept
 from gordan.rows import Rows
 from gordan.verdicts import MarginResult
 
-# Support rows up to which the inverse is made: some 50 ms for as many.
+# The most support rows for which the inverse is computed, which takes some 50 ms.
 MOST_SUPPORT = 1000
-# Relative width of an interval for γ that leaves p too far from the optimum to tell.
+# The relative width of the interval for γ from which p is too far from the optimum for an estimate.
 WIDE = 1e-3
-# What is added to the diagonal, as a share of its mean, so that rows that depend on the others have S = 0 nearly.
+# A ridge on the diagonal, as a share of its mean, so that rows that depend on others have S close to 0.
 RIDGE = 1e-10
 
 
-def left_out_wrong(X: Any, positive: Array, result: MarginResult, intercept: Intercept) -> int:
-    """How many rows the plane of a hard margin without them has on the wrong side, by estimate; 0 where its support is large."""
+def leave_one_out_errors(X: Any, positive: Array, result: MarginResult, intercept: Intercept) -> int:
+    """Estimate how many rows a plane of largest margin misclassifies if it is fitted without them; 0 if there are too many."""
     lower, upper = result.margin
     support = np.empty(0, np.int64) if result.p is None else np.flatnonzero(result.p)
     if result.p is None or not 0 < lower <= upper < (1 + WIDE) * lower or not 1 < len(support) <= MOST_SUPPORT:
