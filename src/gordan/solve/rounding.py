@@ -45,6 +45,7 @@ class Allowance:
 
     @property
     def spent(self) -> bool:
+        """Whether nothing is left of one of the two."""
         return self.work <= 0 or self.deadline.passed
 
     def alternative(self, M: list[Vector]) -> Any:
