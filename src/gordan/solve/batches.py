@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -107,7 +106,7 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
             columns = [j for j in evidence.independent if j < X.shape[1]]
             few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
 
-    solver = _TableSearch(evidence, rows, few, R, enough, budget.deadline)
+    solver = _TableSearch(evidence, rows, few, R, enough, budget)
     separators = np.full((len(at), few.B.shape[1]), math.nan)
 
     def decide(lo: int, hi: int) -> None:
@@ -151,12 +150,12 @@ class _TableSearch:
     few: Coordinates
     R: float
     enough: float
-    deadline: float
+    budget: Budget
     halted: threading.Event = field(default_factory=threading.Event)
 
     def spent(self) -> bool:
         """Return whether the search is halted, or the time is up."""
-        return self.halted.is_set() or time.perf_counter() >= self.deadline
+        return self.halted.is_set() or self.budget.spent
 
     @np.errstate(all="ignore")
     def decide(self, at: Array, *, propose: bool) -> Array:
@@ -461,17 +460,14 @@ def least_losses(
     if together and loss.smooth:
         return *_in_stacks(problem, signs, asked, space, tol, budget), asked
 
-    def spent() -> bool:
-        return time.perf_counter() >= budget.deadline
-
     found = np.full((k, d), math.nan)
     size = block_newton.block_size(rows, k)
     for lo in range(0, k, size):
-        if spent():
+        if budget.spent:
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
         table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
-        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
+        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, lambda: budget.spent)
         found[lo : lo + size] = W.T
     return found, steps, asked
 
@@ -484,7 +480,7 @@ def _in_stacks(
     halted = threading.Event()
 
     def spent() -> bool:
-        return halted.is_set() or time.perf_counter() >= budget.deadline
+        return halted.is_set() or budget.spent
 
     plain: Any = storage.plain() if space is None else space.L
     X = np.asarray(plain.toarray() if storage.sparse else plain)
@@ -509,6 +505,7 @@ def _in_stacks(
 
 
 def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: Spent) -> tuple[Array, Array, Objectives]:
+    """Return the planes and steps of a block of label vectors, and what is asked, with the smoothing of a hinge."""
     if asked.loss.smooth:
         return *block_newton.planes(table, tol, spent), asked
     W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)

@@ -20,9 +20,9 @@ DEPENDENT = 1e-12
 ROUNDING = 1e-15
 # Added to products within a group, which changes no p: affinely independent rows become linearly independent.
 SHIFT = 1.0
-# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `restricted.ZERO`, by which
-# the hulls are said to meet, since here it follows only that more steps are not worthwhile.
-ZERO = 1e-12
+# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `restricted.ZERO_SCORES`, by
+# which the hulls are said to meet, since here it follows only that more steps are not worthwhile.
+NEGLIGIBLE_SCORES = 1e-12
 
 
 @compiled
@@ -297,7 +297,7 @@ def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
         size, width = 0.0, 0.0
         for i in range(n):
             size = max(size, abs(scores[i]))
-        if size <= ZERO:
+        if size <= NEGLIGIBLE_SCORES:
             return True
         for g in range(count):
             width += abs(levels[g])

@@ -34,7 +34,7 @@ from gordan.solve.separation import (
 # such numbers overflow or underflow.
 FAR_APART = 2.0**200
 # Points are centred where a column ranges over less than this share of its size: a product would lose half of its digits.
-FAR_FROM_ZERO = 2.0**-26
+NARROW_RANGE = 2.0**-26
 # Rounds in which rows and columns are scaled in turn; further ones change little.
 SCALING_ROUNDS = 3
 # About this many rows are examined first: they show of most columns that these are well scaled.
@@ -98,7 +98,7 @@ def levelled(question: Question) -> Levelled | None:
     ends = [end.todense() if is_sparse(end) else end for end in (entries.max(axis=0), entries.min(axis=0))]
     high, low = (np.asarray(end, dtype=np.float64).ravel() for end in ends)
     tops = np.maximum(np.abs(high), np.abs(low))
-    away = (high / 2 - low / 2 < FAR_FROM_ZERO * tops) & exists
+    away = (high / 2 - low / 2 < NARROW_RANGE * tops) & exists
     sizes = np.concatenate((norms[norms > 0], tops[tops > 0], [1.0]))
     if not away.any() and FAR_APART >= sizes.max() >= sizes.min() >= 1 / FAR_APART:
         return None
@@ -125,7 +125,7 @@ def _suspect_columns(entries: Any, longest: float) -> Array:
         return np.arange(d)
     some = entries[:: max(1, len(entries) // EXAMINED_ROWS)]
     extent = some.max(axis=0) / 2 - some.min(axis=0) / 2
-    return np.flatnonzero(~(extent >= max(FAR_FROM_ZERO * longest, 1 / FAR_APART)))
+    return np.flatnonzero(~(extent >= max(NARROW_RANGE * longest, 1 / FAR_APART)))
 
 
 def _as_float(x: Fraction) -> float:

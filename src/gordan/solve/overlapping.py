@@ -38,7 +38,7 @@ RIDGE = 1e-13
 # Weights below this share of the largest count as 0.
 LIGHT = 1e-9
 # Negative scores below this share of the largest may be rounding.
-ROUNDING = 1e-6
+NEGLIGIBLE_SCORE = 1e-6
 
 
 def applies(question: Question) -> bool:
@@ -78,7 +78,7 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) ->
             return
         v = w / columns
         lowest, scores = A.lowest(v, count + len(inside))
-        if scores[0] > -ROUNDING * abs(scores[-1]):  # otherwise the several passes of a check would be wasted
+        if scores[0] > -NEGLIGIBLE_SCORE * abs(scores[-1]):  # otherwise the several passes of a check would be wasted
             yield Proposal(*A.plane(v))
         outside = np.isin(lowest, inside, invert=True)
         wrong = int(np.count_nonzero(outside & (scores <= 0)))

@@ -41,9 +41,9 @@ FINAL = 1e-11
 # begins with FIRST_STEPS, which are doubled each time.
 MIN_STEPS_PER_CHECK, FIRST_STEPS = 100, 16
 # Scores that are all below this are rounding (rows have norm at most 1): w = 0, and the hulls meet. It is smaller than
-# `corral.ZERO`, at which Wolfe's method stops: scores are about γ², and if γ is small but positive, such as 1e-6, the search for
-# a witness would fail.
-ZERO = 1e-15
+# `corral.NEGLIGIBLE_SCORES`, at which Wolfe's method stops: scores are about γ², and if γ is small but positive, such as 1e-6,
+# the search for a witness would fail.
+ZERO_SCORES = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Equilibrium:
 
 
 class Guess(NamedTuple):
-    """The point z at which the search on a face begins, the caps, and the scores at z where they are known."""
+    """The z of the free rows at which the search on a face begins, their caps, and their scores at z where these are known."""
 
     z: Array
     caps: Array
@@ -249,8 +249,8 @@ class Restricted:
             if not self._solvable(int(np.count_nonzero(free))):
                 break
             self._fill(free, upper, scores)
-            guess = Guess(z, caps, scores if known else None)
-            z, scores, levels, reached = self._on_face(free, upper, guess, Accuracy(square, accuracy, final))
+            aim = Accuracy(square, accuracy, final)
+            z, scores, levels, reached = self._on_face(free, upper, z, scores if known else None, aim)
             square = self._square(z, scores, levels)
             # rough scores show only of rows far from their level that they are on the wrong side of it
             noise = max((tol if min(reached, accuracy) <= final else reached) * square, 1e-15 * float(np.max(np.abs(scores))))
@@ -261,7 +261,7 @@ class Restricted:
                 accuracy, known = final, True
                 continue
             fewest, patience = (wrong.total, PATIENCE) if wrong.total < fewest else (fewest, patience - 1)
-            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or self.deadline.passed:
+            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO_SCORES or self.deadline.passed:
                 break
             share = wrong.total / np.count_nonzero(free)
             accuracy = max(final, min(accuracy, ROUGH[0] if share > 0.1 else ROUGH[1] if share > 0.01 else ROUGH[2]))
@@ -328,14 +328,19 @@ class Restricted:
         size = float(np.abs(levels).sum())
         return min(size, max(1e-3 * size, float(z @ (scores + self.linear)) + self.constant))
 
-    def _on_face(self, free: Array, upper: Array, guess: Guess, aim: Accuracy) -> tuple[Array, Array, Array, float]:
-        """Return the stationary p for this guess of the free rows and those at their caps, its scores, levels and accuracy."""
+    def _on_face(
+        self, free: Array, upper: Array, start: Array, known: Array | None, aim: Accuracy
+    ) -> tuple[Array, Array, Array, float]:
+        """Return the stationary p for this guess of the free rows and those at their caps, its scores, levels and accuracy.
+
+        The search begins at `start`, whose scores may be `known`.
+        """
         F = np.flatnonzero(free)
         G = self.allowed.indicators[F]
         z = np.zeros(len(free))
         z[upper] = self.allowed.caps[upper]
         linear = (self.rows.scores(z) if upper.any() else 0.0) + self.linear
-        guess = Guess(guess.z[F], guess.caps[F], None if guess.scores is None else guess.scores[F])
+        guess = Guess(start[F], self.allowed.caps[F], None if known is None else known[F])
         z[F], reached = self.rows.stationary(F, G, self.allowed.mass - self.allowed.masses(z), linear[F], guess, aim)
         scores = self.rows.scores(z) + self.linear
         return z, scores, (scores[F] @ G) / G.sum(axis=0), reached

@@ -35,7 +35,7 @@ from gordan.solve.cancelling import MAX_EXACT_SIZE, MAX_PIVOTED_ROWS, by_row, ca
 from gordan.solve.double_oracle import MANY_ROWS_PER_COLUMN
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
-from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO, Equilibrium, FeasibleSet, Gram, Restricted
+from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO_SCORES, Equilibrium, FeasibleSet, Gram, Restricted
 
 # benchmarks/order.py times what these constants decide, on real and on synthetic data.
 
@@ -51,7 +51,7 @@ REFLECTED_EPOCHS = 24
 # With more than MANY_ROWS_PER_COLUMN few rows matter, and the working set finds them: two epochs are enough.
 EPOCHS_FOR_MANY_ROWS = 2
 # The working set begins with at least this many rows; if there are no more, one game decides.
-MIN_WORKING_SET = 400
+FIRST_WORKING_SET = 400
 # The working set may grow to this multiple of its first size: rows that have weight are hardly more than columns.
 MAX_GROWTH = 3
 # Games whose value is 0 in floats although their rows do not cancel. After this many, exact arithmetic decides.
@@ -175,7 +175,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    first = max(MIN_WORKING_SET, 2 * k)
+    first = max(FIRST_WORKING_SET, 2 * k)
     limit = largest(min(MAX_WORKING_SET, MAX_GROWTH * first), lambda m: _working_set_bytes(A, min(m, n)))
     limit = budget.time.largest(min(limit, n), lambda m: _working_set_seconds(A, m, budget.time.pace))
     if limit < min(n, k):
@@ -228,7 +228,7 @@ def _solved(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium, boo
         deadline=deadline,
     )
     answer = game.solve(p if p.any() else np.full(m, 1 / m), 1e-9)
-    meets = float(np.max(np.abs(answer.scores))) <= ZERO
+    meets = float(np.max(np.abs(answer.scores))) <= ZERO_SCORES
     if meets:
         used = np.flatnonzero(answer.p)
         # block pivoting may leave dependent rows, which Wolfe's method does not
@@ -254,10 +254,10 @@ def _grown(inside: Array, p: Array, wrong: Array, most: int, limit: int) -> tupl
 def _first_working_set(x: Array | None, n: int, k: int, most: int, limit: int, seed: int) -> Array:
     """Return the rows of most weight x; or, where rows are many or x is not known, a sample."""
     if x is not None and n <= MANY_ROWS_PER_COLUMN * k:
-        count = min(n, limit) if n <= MIN_WORKING_SET else min(most, int(np.count_nonzero(x)))
+        count = min(n, limit) if n <= FIRST_WORKING_SET else min(most, int(np.count_nonzero(x)))
         return np.sort(np.argsort(-x, kind="stable")[:count])
     # a larger sample does not pay where rows are about as many as columns, since nearly all of them would be in it
-    count = max(MIN_WORKING_SET, 4 * k) if n > MANY_ROWS_PER_COLUMN * k else most
+    count = max(FIRST_WORKING_SET, 4 * k) if n > MANY_ROWS_PER_COLUMN * k else most
     return np.sort(np.random.default_rng(seed).choice(n, min(n, count, limit), replace=False))
 
 
