@@ -20,6 +20,8 @@ from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
 
+# benchmarks/overlap.py times what these constants decide.
+
 # Rows times columns squared up to which exact weights are computed without trying floats first: about 20 ms for rows of 53
 # digits.
 EXACT_AT_ONCE = 80**3

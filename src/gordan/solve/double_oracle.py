@@ -58,7 +58,7 @@ MAX_PRODUCTS_PER_ENTRY = 20_000.0
 MAX_STALLED = 10
 
 # Coordinate ascent, which guesses the support of p. It ends after this many epochs, or with one in which at most this share of
-# the rows gain or lose their weight.
+# the rows visited reach a bound or leave one.
 MAX_EPOCHS, QUIET_SHARE = 60, 0.004
 # With more rows per column than this more rows keep weight than can be independent, and further epochs do not show which.
 MANY_ROWS_PER_COLUMN, EPOCHS_FOR_MANY_ROWS = 10, 20
@@ -66,8 +66,8 @@ MANY_ROWS_PER_COLUMN, EPOCHS_FOR_MANY_ROWS = 10, 20
 EPOCHS_PER_STAGE = 4
 # Under caps there are at most ten stages of two epochs. After each stage the total that the caps are made for is multiplied by a
 # power of Σx over it, at first the square. The power is doubled while the logarithm of that ratio remains above MAX_LAG of what
-# it was, and the total changes by a factor of at most e^MAX_CHANGE. (4,600 rows of 57 entries with a penalized intercept take six
-# stages, and forty with squares alone.) The stages end when the ratio is 1 up to EVEN and an epoch is quiet.
+# it was, and the total changes by a factor of at most e^MAX_CHANGE. (4,600 rows of 57 entries with a penalized intercept then
+# take six rounds of the game, and forty with squares alone.) The stages end when the ratio is 1 up to EVEN and an epoch is quiet.
 CAPPED_STAGES, EPOCHS_PER_CAPPED_STAGE = 10, 2
 EVEN, MAX_LAG, MAX_POWER, MAX_CHANGE = 5e-4, 0.7, 16.0, 5.5
 

@@ -23,6 +23,8 @@ import numpy as np
 
 from gordan.arrays import Array
 
+# benchmarks/order.py times what these constants decide, on its small sets.
+
 # Steps: about ten are needed, twice that for columns that nearly depend on each other.
 MAX_STEPS = 40
 # Share of the way to the boundary that a step goes.

@@ -27,6 +27,8 @@ from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_
 from gordan.solve.restricted import MAX_WORKING_SET
 from gordan.trace import Moment, Trace
 
+# benchmarks/compare.py and order.py time what these constants decide.
+
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
 ROUNDS_BEFORE_DOUBT = 4
 # The hulls are taken to meet where ‖Aᵀp‖ is at most this share of R and only the sign is asked for.

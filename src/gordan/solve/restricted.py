@@ -24,6 +24,8 @@ from gordan.blas import scipy_linalg
 from gordan.deadlines import LOOPS, UNLIMITED, Deadline
 from gordan.rows import Face, Rows, StoppingRule, equalize_scores
 
+# benchmarks/compare.py times what these constants decide.
+
 # Rows of a working set whose Gram matrix is formed: it then takes at most 288 MB. Sparse rows with more columns need none.
 MAX_WORKING_SET = 6000
 # Matrices of the size of the Gram matrix that exist at a time.

@@ -22,6 +22,8 @@ from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, FeasibleSet
 
+# benchmarks/trees.py times margins in this norm, and limits.py how they keep a time limit.
+
 # Columns that the working set begins with, and that are added at a time, at least.
 FIRST_COLUMNS, ADDED_COLUMNS = 100, 50
 # HiGHS accepts no smaller tolerance for the violation of a constraint; the program is scaled so that s is of the order of 1.
