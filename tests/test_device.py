@@ -607,7 +607,7 @@ def test_newton_closes_the_bracket(dtype, intercept, nu):
 
 def test_many_columns_are_not_for_newton():
     """A matrix of d × d would not fit, and its factors would outlast any limit of time."""
-    X = torch.randn(20, proximal.MOST_COLUMNS + 1, generator=torch.Generator().manual_seed(0))
+    X = torch.randn(20, proximal.MAX_HESSIAN_COLUMNS + 1, generator=torch.Generator().manual_seed(0))
     y = np.where(np.arange(20) % 2, 1, -1)
     result = gordan.maximize_margin(X, y)
     assert result.status == "solved"
@@ -616,8 +616,8 @@ def test_many_columns_are_not_for_newton():
 
 def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     """With no steps to make Newton's method finds nothing; the answer is there all the same."""
-    monkeypatch.setattr(proximal, "MOST_STEPS", 0)
-    monkeypatch.setattr(nearest_points, "MOST_STEPS", 0)
+    monkeypatch.setattr(proximal, "MAX_STEPS", 0)
+    monkeypatch.setattr(nearest_points, "MAX_STEPS", 0)
     rng = np.random.default_rng(1)
     X = torch.from_numpy(rng.standard_normal((100, 3)))
     y = np.where(X[:, 0] > 0, 1, -1)

@@ -148,8 +148,8 @@ def test_against_the_oracle_soak(family, intercept):
 @pytest.mark.parametrize("family", [*FAMILIES, *MORE])
 def test_the_route_for_many_rows(family, intercept, monkeypatch):
     """With the exact route switched off, floats propose: nothing that is said is wrong, and ordinary data is decided."""
-    monkeypatch.setattr(recession, "SMALL", 0)
-    monkeypatch.setattr(recession, "MOST_PIVOTED_COLUMNS", 0)
+    monkeypatch.setattr(recession, "MAX_EXACT_SIZE", 0)
+    monkeypatch.setattr(recession, "MAX_PIVOTED_COLUMNS", 0)
     r = random.Random(f"program {family} {intercept}")
     still_open = 0
     for _ in range(EACH):
@@ -223,7 +223,7 @@ def test_a_total_of_floats_beside_its_parts(decimals):
 @pytest.mark.parametrize("family", [*FAMILIES, *MORE])
 def test_where_floats_do_not_get_there(family, missing, monkeypatch):
     """Exact arithmetic on a few rows, and on more of them as they turn out to be wrong, decides all the same."""
-    monkeypatch.setattr(recession, "SMALL", 0)
+    monkeypatch.setattr(recession, "MAX_EXACT_SIZE", 0)
     monkeypatch.setattr(
         recession, *(("by_program", lambda cone: None) if missing == "program" else ("completed", lambda *_: None))
     )
@@ -429,7 +429,7 @@ def test_signs_of_scores_are_exact(storage):
 
 def test_full_rank_follows_from_overlap(monkeypatch):
     """Where there are too many columns to examine their rank, a proof of overlap that spans them all still shows it."""
-    monkeypatch.setattr(cone, "MOST_COLUMNS", 1)
+    monkeypatch.setattr(cone, "MAX_COLUMNS", 1)
     found = gordan.diagnose(*OVERLAP)
     assert (found.dependent, found.columns) == ((), {"x0": 0, "x1": 0, "(intercept)": 0})
     found = gordan.diagnose(*QUASI)

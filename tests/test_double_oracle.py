@@ -258,8 +258,8 @@ def test_wide_rows_by_products(wide, kind, budget, monkeypatch):
     """Conjugate gradients and, where their budget is spent, the Gram matrix: the same value as of the rows as an array."""
     asked = []
     if budget == "none":
-        monkeypatch.setattr("gordan.solve.double_oracle.GRAM_ENTRY", 0.0)
-        monkeypatch.setattr("gordan.solve.double_oracle.PIVOTS", 0.0)
+        monkeypatch.setattr("gordan.solve.double_oracle.GRAM_COST", 0.0)
+        monkeypatch.setattr("gordan.solve.double_oracle.FACTOR_COST", 0.0)
     stationary = Products.stationary
 
     def counted(self, *arguments):
@@ -281,7 +281,7 @@ def test_more_rows_near_than_can_be_in_hand(p, monkeypatch):
     A = np.random.default_rng(7).standard_normal((450, 40))
     A[:, 0] = 0.3 + np.abs(A[:, 0])
     whole = closed(A, double_oracle(p=p)).bracket
-    for name in ("MAX_WORKING_SET", "MOST_IN_PROGRAM"):
+    for name in ("MAX_WORKING_SET", "MAX_PROGRAM_ROWS"):
         monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 12)
     trace = gordan.play(A, double_oracle(p=p), 60)
     lower, upper = trace.bracket

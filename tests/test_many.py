@@ -318,7 +318,7 @@ def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(batches, "alternatives", interrupted)
-    monkeypatch.setattr(batches, "_least", interrupted)
+    monkeypatch.setattr(batches, "_least_loss", interrupted)
     X, Y = np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1)
     many = call(X, Y)
     assert (many.status == ("undecided" if call is gordan.separate else "interrupted")).all()

@@ -192,8 +192,8 @@ def test_rows_of_both_classes_stay_in_hand(monkeypatch):
     y = np.arange(601) < 600
     full = gordan.maximize_margin(X, y)
     monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 4)
-    monkeypatch.setattr(double_oracle, "ALL_IN_HAND", 0)
-    monkeypatch.setattr(double_oracle, "MOST_VISITED", 10**9)
+    monkeypatch.setattr(double_oracle, "ALL_ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(double_oracle, "MAX_VISITED", 10**9)
     monkeypatch.setattr(
         double_oracle, "ascended", lambda rows, p_set, *_: (np.where(np.arange(rows.n) < 600, 1e-3, 1e-9), np.zeros(rows.n, bool))
     )
@@ -353,8 +353,8 @@ def test_rows_off_a_span_by_blocks(kind, monkeypatch):
     expected = np.abs(F[rows] - F[rows] @ span @ span.T).max(axis=1)
     for entries in (1, 20, 10**6):
         monkeypatch.setattr(recession, "BLOCK_ENTRIES", entries)
-        assert np.abs(recession._off(kind(F), rows, span) - expected).max() < 1e-14
-    assert len(recession._off(kind(F), rows[:0], span)) == 0
+        assert np.abs(recession._distance_to_span(kind(F), rows, span) - expected).max() < 1e-14
+    assert len(recession._distance_to_span(kind(F), rows[:0], span)) == 0
 
 
 def test_certificates_that_take_too_much_memory_to_check(monkeypatch):

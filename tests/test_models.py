@@ -105,7 +105,7 @@ def test_against_the_oracle(model, intercept):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_route_for_many_rows(model, monkeypatch):
     """With the exact route switched off, floats propose: what is decided is right."""
-    monkeypatch.setattr(recession, "SMALL", 0)
+    monkeypatch.setattr(recession, "MAX_EXACT_SIZE", 0)
     r = random.Random(f"program {model}")
     for _ in range(EACH // 2):
         X, y = instance(model, r)

@@ -215,8 +215,8 @@ def test_norms_are_computed_once(tmp_path):
 
 @pytest.mark.usefixtures("small_files_count_as_large")
 def test_the_game_goes_on_where_the_working_set_does_not_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr("gordan.solve.double_oracle.ENTRIES_IN_HAND", 4 * D)
-    monkeypatch.setattr("gordan.solve.double_oracle.MANY", 4)
+    monkeypatch.setattr("gordan.solve.double_oracle.MAX_REMOTE_ENTRIES", 4 * D)
+    monkeypatch.setattr("gordan.solve.double_oracle.MIN_WORKING_SET", 4)
     np.save(tmp_path / "X.npy", X)
     result = gordan.maximize_margin(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, tol=0.3)
     assert result.status == "solved"

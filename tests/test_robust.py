@@ -130,8 +130,8 @@ def test_rows_that_outgrow_the_memory_are_played_by_the_robust_perceptron(monkey
     X = np.random.default_rng(3).standard_normal((600, 20))
     y = X[:, 0] > 0
     X[:, 0] += np.where(y, 0.3, -0.3)
-    monkeypatch.setattr("gordan.solve.playing.limit_in_hand", lambda *_: 1)
-    for name in ("ALL_IN_HAND", "MOST_VISITED"):  # so that the first round does not end it
+    monkeypatch.setattr("gordan.solve.playing.working_set_limit", lambda *_: 1)
+    for name in ("ALL_ROWS_AT_ONCE", "MAX_VISITED"):  # so that the first round does not end it
         monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 0)
     result = gordan.maximize_margin(X, y, robust=0.1, tol=1e-2)
     assert (result.status, result.trace.method) == ("solved", "robust_perceptron")

@@ -1,1 +1,1 @@
-"""Finding answers: everything here may propose, only `certificates` claims."""
+"""Finders: everything in this package proposes answers, and nothing in it proves them; `finders.FINDERS` is where to begin."""

@@ -1,7 +1,7 @@
 """Gordan's alternative, decided exactly for few rows: a w with Mw > 0, or a p ≥ 0, p ≠ 0 with Mᵀp = 0.
 
-The simplex method in rational arithmetic (python-flint) on: find p ≥ 0 with Mᵀp = 0, Σp = 1. A feasible basis is a witness on at
-most rank + 1 rows (Carathéodory comes with it); otherwise the multipliers of the last basis are a separator.
+The simplex method in rational arithmetic (python-flint) looks for a p ≥ 0 with Mᵀp = 0 and Σp = 1. A feasible basis is a witness
+on at most rank + 1 rows, by Carathéodory's theorem; otherwise the multipliers of the last basis are a separator.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from gordan.certificates.problem import Problem
 from gordan.deadlines import MODULAR, UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 
-# Rows of an exact system that are read and solved first where there is a deadline, to tell what all of them take; and how much
-# longer that is than its cube (32 to 800 rows of 53 digits: 0.7 to 1.5 times, with the check of the answer).
-PROBED, EXACT_GROWTH = 32, 2.0
+# Where there is a deadline, this many rows of an exact system are read and solved first to predict the time for all of them.
+PROBED_ROWS = 32
+# The predicted time grows with the cube of the rows, times this for safety: for 32 to 800 rows of 53 digits, the measured time is
+# 0.7 to 1.5 times the cube, with the check of the answer.
+PREDICTION_SAFETY = 2.0
 
 
 @dataclass(frozen=True)
 class Separator:
-    """Exact w with M w > 0."""
+    """A rational w with M w > 0."""
 
     w: list[Any]
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Positive integers without a common divisor, by row: Σ weights[i] M_i = 0."""
+    """Positive integers without a common divisor, by row, with Σ weights[i] M_i = 0."""
 
     weights: dict[int, int]
 
 
 def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator | Balance | None:
-    """Decide for the rows M (lists of integral `fmpq`), by Bland's rule, which cannot cycle; None where time is up before."""
+    """Decide the alternative for the rows M, lists of `fmpq`, by Bland's rule, which cannot cycle; None if the time runs out."""
     m, k = len(M), len(M[0])
     columns = [fmpq_mat(k + 1, 1, [*row, fmpq(1)]) for row in M]
     rhs = fmpq_mat(k + 1, 1, [fmpq(0)] * k + [fmpq(1)])
@@ -60,40 +62,42 @@ def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator
 
 
 def _balance_in(basis: list[int], x: Any, m: int) -> Balance:
-    """The weights of those of the m rows that are in the basis."""
+    """Return the weights of those of the m rows that are in the basis."""
     return Balance(exact.coprime({row: x[i, 0] for i, row in enumerate(basis) if row < m and x[i, 0] > 0}))
 
 
 def reading_seconds(problem: Problem, rows: Any, intercept: Intercept, deadline: Deadline) -> float:
-    """What it takes to read these rows as integers and to eliminate modulo a prime, from what the first few of them take."""
-    if math.isinf(deadline.at) or len(rows) <= PROBED:
+    """Predict the seconds to read these rows as integers and to eliminate modulo a prime, from the time of the first few."""
+    if math.isinf(deadline.at) or len(rows) <= PROBED_ROWS:
         return 0.0
     begin = time.perf_counter()
-    exact.integer_rows(problem, rows[:PROBED], intercept)
-    reading = 2 * (time.perf_counter() - begin) * len(rows) / PROBED
+    exact.integer_rows(problem, rows[:PROBED_ROWS], intercept)
+    reading = 2 * (time.perf_counter() - begin) * len(rows) / PROBED_ROWS
     return reading + MODULAR * deadline.pace.multiplication * len(rows) ** 2 * intercept.columns(problem.X.d)
 
 
 def solving_seconds(square: Any, deadline: Deadline) -> float:
-    """What it takes to solve an integer system exactly, from what a part of it takes: entries grow with the rank, so the cost
-    grows with its cube."""
+    """Predict the seconds to solve an integer system exactly, from the time of a part.
+
+    Entries grow with the rank, so that the time grows with its cube.
+    """
     r = square.nrows()
-    if math.isinf(deadline.at) or r <= PROBED:
+    if math.isinf(deadline.at) or r <= PROBED_ROWS:
         return 0.0
-    part = fmpz_mat(PROBED, PROBED, [square[i, j] for i in range(PROBED) for j in range(PROBED)])
+    part = fmpz_mat(PROBED_ROWS, PROBED_ROWS, [square[i, j] for i in range(PROBED_ROWS) for j in range(PROBED_ROWS)])
     begin = time.perf_counter()
-    with contextlib.suppress(ZeroDivisionError):  # to find that out takes about as long
-        part.solve(fmpz_mat(PROBED, 1, [1] * PROBED))
-    return EXACT_GROWTH * (time.perf_counter() - begin) * float(r / PROBED) ** 3
+    with contextlib.suppress(ZeroDivisionError):  # a singular part takes about as long
+        part.solve(fmpz_mat(PROBED_ROWS, 1, [1] * PROBED_ROWS))
+    return PREDICTION_SAFETY * (time.perf_counter() - begin) * float(r / PROBED_ROWS) ** 3
 
 
 def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Balance | None:
-    """The balance of these integer rows, if there is just one up to scale and it has no negative weight.
+    """Return the balance of these integer rows, if it is unique up to scale and has no negative weight.
 
-    Rows of weight 0 are left out of it: floats find them where an entry of p vanishes only in exact arithmetic.
+    Rows of weight 0 are left out of it: there are some where an entry of p is positive in floats and 0 in exact arithmetic.
 
-    Independent columns are chosen modulo a prime; one linear system for the weights of all rows but the last (p-adic lifting, so
-    hundreds of rows take a second) is then all there is to solve. Whoever uses the answer checks it.
+    Independent columns are chosen modulo a prime. What is left is one linear system for the weights of all rows but the last,
+    solved by p-adic lifting: hundreds of rows take a second.
     """
     count = len(M)
     if count == 1:
@@ -101,7 +105,7 @@ def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Ba
     first, last = fmpz_mat(M[:-1]), M[-1]
     columns = exact.pivots(first)
     if len(columns) != count - 1:
-        # the others are dependent already: if they balance, then without the last
+        # the other rows are dependent already: if they balance, they do so without the last
         return balance_of_support(M[:-1], deadline) if len(columns) == count - 2 else None
     square = fmpz_mat([[M[i][j] for i in range(count - 1)] for j in columns])
     if not deadline.affords(solving_seconds(square, deadline)):
@@ -117,7 +121,7 @@ def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Ba
 
 
 def _pivot(inverse: Any, u: Any, leaving: int) -> Any:
-    """The inverse after the column u enters at the row `leaving`."""
+    """Return the inverse of the basis after the column u enters at the row `leaving`."""
     size = inverse.nrows()
     pivot = [inverse[leaving, j] / u[leaving, 0] for j in range(size)]
     entries = [pivot[j] if i == leaving else inverse[i, j] - u[i, 0] * pivot[j] for i in range(size) for j in range(size)]

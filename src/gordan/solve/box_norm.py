@@ -1,4 +1,4 @@
-"""The largest margin for norm 1, where w lives in a box: a linear program, whose multipliers are p."""
+"""The finder for norm 1, where w is in a box: the margin is the value of a linear program, whose multipliers are p."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import numpy as np
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
-from gordan.solve.sup_norm import ENTRY_BYTES, PASSES, TOLERANCE
+from gordan.solve.sup_norm import LP_ENTRY_BYTES, LP_OPTIONS, LP_PASSES
 
 
-def by_linear_program(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
-    """max s over y_i(x_i·w + b) ≥ s, |w_j| ≤ 1, by HiGHS: b is free, or one of the entries where it counts in the norm."""
+def by_linear_program(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose the solution of max s over y_i(x_i·w + b) ≥ s, |w_j| ≤ 1, by HiGHS, where there is room and time for it.
+
+    b is free, or one of the entries where it counts in the norm.
+    """
     rows, grouped, R, time = question.rows, question.margin.intercept.grouped, question.radius, question.budget.time
     cells = rows.n * rows.d
-    if R == 0 or not fits(ENTRY_BYTES * cells) or not time.affords(PASSES * time.pace.entry * cells):
+    if R == 0 or not fits(LP_ENTRY_BYTES * cells) or not time.affords(LP_PASSES * time.pace.entry * cells):
         return
     from scipy.optimize import linprog
 
@@ -29,7 +32,7 @@ def by_linear_program(question: Question, evidence: Evidence, doubt: Any) -> Ite
         b_ub=np.zeros(rows.n),
         bounds=[(-1.0, 1.0)] * rows.d + [(None, None)] * free.shape[1] + [(0.0, None)],
         method="highs",
-        options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE, "time_limit": time.left},
+        options=LP_OPTIONS | {"time_limit": time.left},
     )
     if answer.status == 0 and answer.x[-1] > 0:
         p, w = np.maximum(-answer.ineqlin.marginals, 0.0), answer.x[: rows.d]

@@ -1,10 +1,10 @@
-"""Rows that may cancel, and weights for that: floats that a proof in floats accepts, or exact ones. Nothing here is believed."""
+"""Weights with which rows may cancel: floats near which a proof in floats finds exact ones, or the exact ones themselves."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -20,27 +20,36 @@ from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
 
-# Rows times columns squared up to which exact weights are found at once: about 20 ms for rows of full digits.
+# benchmarks/overlap.py times what these constants decide.
+
+# Rows times columns squared up to which exact weights are computed without trying floats first: about 20 ms for rows of 53
+# digits.
 EXACT_AT_ONCE = 80**3
-# Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting; and rows times columns squared
-# times digits up to which it is where floats alone say that the rows cancel, about 0.1 s. Rows of a thin cone seem to, and 50 of
-# them with 40 columns of full digits take half a minute, in which others find a separator.
-MOST_PIVOTED, MOST_DIGITS = 60, 1 << 19
-# Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.
-DEPENDENT, LARGEST_DENOMINATOR, NO_FACTOR = 1e-10, 10**4, 1e-9
-# Exact weights of so many rows are found first to see how long those of all take: time grows with about this power of the number.
-FORETELLING, GROWTH = 96, 3.3
-# Copies of the rows that are in use at a time.
+# Rows times columns squared up to which rational arithmetic decides all rows at once.
+MAX_EXACT_SIZE = 20_000
+# Rows up to which the exact simplex method is worth starting: its cost grows with their cube.
+MAX_PIVOTED_ROWS = 60
+# Rows times columns squared times digits up to which it is worth starting where only floats say that the rows cancel, about 0.1
+# s. Rows of a thin cone seem to cancel, and 50 of them with 40 columns of 53 digits take half a minute, in which other finders
+# find a separator.
+MAX_PIVOTED_DIGITS = 1 << 19
+# A column whose part outside the span of others is a smaller share of its size than this depends on them, up to rounding.
+DEPENDENT = 1e-10
+# The factors of such a dependence are fractions with denominators up to this; smaller factors than the second number are 0.
+MAX_DENOMINATOR, ZERO_FACTOR = 10**4, 1e-9
+# Exact weights of this many rows are timed first to predict the time for all, which grows with about this power of their number.
+TIMED_ROWS, TIME_GROWTH = 96, 3.3
+# Copies of the rows that exist at a time.
 COPIES = 6
 
 
 def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposal]:
-    """These rows with weights near p, for a proof in floats; and, if that fails or little is to be computed, exact ones."""
+    """Propose these rows with float weights near p; if that fails, or little is to be computed, with exact weights."""
     asked = question if question.origin is None else question.origin
     problem, intercept = asked.counted, asked.margin.intercept
     k = intercept.columns(problem.X.d)
     small = len(support) * k * k <= EXACT_AT_ONCE
-    if not small and question.origin is None:  # rows that had to be levelled are beyond floats
+    if not small and question.origin is None:  # rows that were scaled have products that floats cannot hold
         found = in_floats(problem, support, p, intercept)
         if found is not None:
             yield Proposal(cancelling=found)
@@ -50,18 +59,19 @@ def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposa
 
 
 def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) -> Cancelling | None:
-    """Positive weights near p with which these rows cancel up to rounding, and the columns that depend on others."""
+    """Return positive weights near p with which these rows cancel up to rounding, and the columns that depend on others.
+
+    None where there are no such weights, or no room for the rows.
+    """
     if not fits(8.0 * COPIES * len(support) * intercept.columns(problem.X.d)):
         return None
     A = signed_rows(problem, support.tolist(), intercept, problem.signs)
-    order = [*range(A.shape[1])]
-    order = order[-1:] + order[:-1] if intercept.exists else order  # the constant comes before all others
     with np.errstate(all="ignore"):
         try:
             weights = near(A, p) if len(A) > A.shape[1] else None
             if weights is not None:
                 return Cancelling(support, weights)
-            kept, relations = dependence(A, order)
+            kept, relations = dependence(A, intercept.exists)
             weights = near(A[:, kept], p) if relations and len(A) > len(kept) else None
         except np.linalg.LinAlgError:
             return None
@@ -69,7 +79,10 @@ def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) 
 
 
 def near(S: Array, p: Array) -> Array | None:
-    """Positive weights near p with Σ weight_i S_i = 0, as good as floats are; with one row more than columns the only ones."""
+    """Return positive weights near p with Σ weight_i S_i = 0 up to rounding, or None.
+
+    With one row more than columns there is only one candidate.
+    """
     k, r = S.shape
     if not r:
         return np.asarray(p / np.sum(p))
@@ -80,23 +93,28 @@ def near(S: Array, p: Array) -> Array | None:
     N /= top[:, None]
     basis = heaviest_basis(N)
     z = np.ones(k)
-    for _ in range(2):  # what is left over is made up for by the rows of the basis
+    for _ in range(2):  # the rows of the basis make up for the residual; twice, to refine it
         z[basis] -= np.linalg.solve(N[:, basis], N @ z)
     weights = p * z
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         return None
-    # what the equations are off by, beside their terms: more than rounding where the columns depend on each other
-    off = np.max(np.abs(N @ z) / (np.abs(N) @ np.abs(z)))
-    return np.asarray(weights / np.sum(weights)) if off <= DEPENDENT else None
+    # the residual relative to its terms exceeds rounding where the columns depend on each other
+    residual = np.max(np.abs(N @ z) / (np.abs(N) @ np.abs(z)))
+    return np.asarray(weights / np.sum(weights)) if residual <= DEPENDENT else None
 
 
-def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relation, ...]]:
-    """Return the columns that are independent, the first possible in this order, and each other column in terms of these.
+def column_order(k: int, constant_last: bool) -> list[int]:
+    """Return the order in which columns are tested for dependence: a constant in the last column comes before all others."""
+    return [k - 1, *range(k - 1)] if constant_last else [*range(k)]
 
-    Both are guessed in floats. Factors are taken to be short fractions; if one of them is not, no relation is returned, because
-    the columns depend on each other only up to rounding.
+
+def dependence(A: Array, constant_last: bool) -> tuple[list[int], tuple[Relation, ...]]:
+    """Return the columns that are independent, and the others as combinations of them.
+
+    A column is independent if it is not in the span of those before it in `column_order`. This is a guess in floats, with factors
+    that are short fractions. No combinations are returned where there are too few rows, or a factor is not a short fraction.
     """
-    found = dependent_columns(A, order)
+    found = dependent_columns(A, constant_last)
     relations = []
     for c, factors in zip(found.dependent, found.factors.T, strict=True):
         relation = _relation(c, dict(zip(found.independent, factors.tolist(), strict=True)), found.exponents)
@@ -115,52 +133,53 @@ class Dependence(NamedTuple):
     exponents: Array
 
 
-def dependent_columns(A: Array, order: Sequence[int]) -> Dependence:
-    """Guess in floats which columns of A depend on others: those of which nearly nothing lies off the span of the ones before
-    them in this order. None does if A has too few rows to tell."""
-    top = np.max(np.abs(A), axis=0, initial=0.0)
+def dependent_columns(A: Array, constant_last: bool) -> Dependence:
+    """Guess in floats which columns of A depend on others: those that are nearly in the span of the ones before them.
+
+    The columns are taken in `column_order`. None depends on others if A has too few rows to tell.
+    """
+    order, top = column_order(A.shape[1], constant_last), np.max(np.abs(A), axis=0, initial=0.0)
     exponents = np.where(top > 0, np.frexp(top)[1], 0)
     Z = np.ldexp(A, -exponents)
-    kept, out = [j for j in order if top[j] > 0], [j for j in order if not top[j] > 0]
+    kept, dependent = [j for j in order if top[j] > 0], [j for j in order if not top[j] > 0]
     while True:
         first = kept[: len(A)]
         H, R = np.linalg.qr(Z[:, first])
-        gone = {first[i] for i in np.flatnonzero(np.abs(np.diag(R)) <= DEPENDENT * np.linalg.norm(Z[:, first], axis=0))}
-        if not gone:
+        found = {first[i] for i in np.flatnonzero(np.abs(np.diag(R)) <= DEPENDENT * np.linalg.norm(Z[:, first], axis=0))}
+        if not found:
             break
-        kept, out = [j for j in kept if j not in gone], [*out, *gone]
+        kept, dependent = [j for j in kept if j not in found], [*dependent, *found]
     if len(kept) > len(first):
-        out = []
-    factors = np.linalg.solve(R, H.T @ Z[:, out]) if kept and out else np.zeros((len(kept), len(out)))
-    return Dependence(kept, out, factors, exponents)
+        dependent = []
+    factors = np.linalg.solve(R, H.T @ Z[:, dependent]) if kept and dependent else np.zeros((len(kept), len(dependent)))
+    return Dependence(kept, dependent, factors, exponents)
 
 
 def _relation(c: int, factors: dict[int, float], exponents: Array) -> Relation | None:
-    """Return column c less its factors times the others, in integers; None unless the factors are short fractions."""
+    """Return column c minus its factors times the others, in integers; None where the factors are not short fractions."""
     short = short_factors(factors)
     if short is None:
         return None
-    # of the columns as they are: these were divided by powers of two
+    # the factors are for columns that were divided by powers of two
     terms = {c: Fraction(-1)} | {j: factor * Fraction(2) ** int(exponents[c] - exponents[j]) for j, factor in short.items()}
     whole = exact.integers([*terms.values()])[0]
     return tuple((j, m) for j, m in zip(terms, whole, strict=True) if m)
 
 
 def short_factors(factors: dict[int, float]) -> dict[int, Fraction] | None:
-    """Return the short fractions next to these factors, without those that are 0; None if one of them is no short fraction."""
-    short = {
-        j: Fraction(factor).limit_denominator(LARGEST_DENOMINATOR) for j, factor in factors.items() if abs(factor) > NO_FACTOR
-    }
-    near = all(abs(float(fraction) - factors[j]) <= DEPENDENT * max(1.0, abs(factors[j])) for j, fraction in short.items())
+    """Return the short fractions next to these factors, without those that are 0; None if one of them is not a short fraction."""
+    used = {j: factor for j, factor in factors.items() if abs(factor) > ZERO_FACTOR}
+    short = {j: Fraction(factor).limit_denominator(MAX_DENOMINATOR) for j, factor in used.items()}
+    near = all(abs(float(short[j]) - factor) <= DEPENDENT * max(1.0, abs(factor)) for j, factor in used.items())
     return short if near else None
 
 
-# ---- in exact arithmetic --------------------------------------------------------------------------------------------
+# ---- exact arithmetic ---------------------------------------------------------------------------------------------------
 
 
 def balance(problem: Problem, support: Array, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
-    """Positive integer weights with which these rows, or some of them, cancel; None also where there is no time for that."""
-    from flint import fmpq  # here: separators need none of it, and it takes 50 ms to import
+    """Return positive integer weights with which these rows, or some of them, cancel; None also where time or room is short."""
+    from flint import fmpq  # imported here: it takes 50 ms, and separators do not need it
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
 
@@ -172,36 +191,36 @@ def balance(problem: Problem, support: Array, intercept: Intercept, deadline: De
     M, exponents = exact.integer_rows(problem, support, intercept)
     answer: Any = balance_of_support(M, deadline)
     digits = max((abs(x) for row in M for x in row), default=0).bit_length()
-    cheap = len(support) <= MOST_PIVOTED and len(support) * k * k * digits <= MOST_DIGITS
+    cheap = len(support) <= MAX_PIVOTED_ROWS and len(support) * k * k * digits <= MAX_PIVOTED_DIGITS
     if answer is None and cheap and has_room(len(support), k):
         answer = alternative([[fmpq(x) for x in row] for row in M], deadline)
     return by_row(answer.weights, support, exponents) if isinstance(answer, Balance) else None
 
 
 def has_room(m: int, k: int) -> bool:
-    """Whether there is room for m rows of k fractions, and for the basis that the simplex method keeps of few of them."""
-    return exact.numbers_fit(2 * m * k + (k * k if 0 < m <= MOST_PIVOTED else 0))
+    """Return whether m rows of k fractions fit in memory, with the basis that the exact simplex method keeps of few rows."""
+    return exact.numbers_fit(2 * m * k + (k * k if 0 < m <= MAX_PIVOTED_ROWS else 0))
 
 
 def by_row(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int, int]:
-    """Weights by row, for the rows as they are, from weights by position, for the rows divided by 2^e."""
+    """Return weights by row number, for the rows as they are, from weights by position, for the rows divided by 2^e."""
     return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
 
 
 def exact_weights(problem: Problem, found: Cancelling, intercept: Intercept, seconds: float = math.inf) -> dict[int, int] | None:
-    """Positive integer weights of some of these rows, which are known to cancel, one more than independent columns at most.
+    """Return positive integer weights of at most one row more than independent columns, for rows that are known to cancel.
 
-    None if that takes longer, as a part of the rows foretells; or if floats do not tell which rows to take.
+    None if that would take more than `seconds`, by the time that some of the rows take; or if floats choose the wrong rows.
     """
     from gordan.solve.alternative import balance_of_support
 
     gone = {relation[0][0] for relation in found.dependent}
     kept = [j for j in range(intercept.columns(problem.X.d)) if j not in gone]
-    if seconds < math.inf and len(kept) > 2 * FORETELLING:
+    if seconds < math.inf and len(kept) > 2 * TIMED_ROWS:
         started = time.perf_counter()
-        M, _ = exact.integer_rows(problem, found.rows[: FORETELLING + 1].tolist(), intercept)
-        balance_of_support([row[:FORETELLING] for row in M])
-        if (time.perf_counter() - started) * (len(kept) / FORETELLING) ** GROWTH > seconds:
+        M, _ = exact.integer_rows(problem, found.rows[: TIMED_ROWS + 1].tolist(), intercept)
+        balance_of_support([row[:TIMED_ROWS] for row in M])
+        if (time.perf_counter() - started) * (len(kept) / TIMED_ROWS) ** TIME_GROWTH > seconds:
             return None
     A = signed_rows(problem, found.rows.tolist(), intercept, problem.signs)[:, kept]
     return balance(problem, found.rows[few_rows(A, found.weights)], intercept)
@@ -209,10 +228,10 @@ def exact_weights(problem: Problem, found: Cancelling, intercept: Intercept, sec
 
 @np.errstate(all="ignore")
 def few_rows(S: Array, p: Array) -> Array:
-    """Rows S_i, one more than there are columns, that cancel with positive weights if all do with weights p (Carathéodory).
+    """Return rows S_i, one more than there are columns, that cancel if all rows do with weights p > 0 (Carathéodory).
 
-    One row after the other gives its weight to those of a basis; if the weight of one of these comes down to 0 first, the two
-    change places.
+    One row after the other passes its weight to the rows of a basis. If the weight of one of these falls to 0 first, the two rows
+    are exchanged.
     """
     k, r = S.shape
     N = (S * p[:, None]).T

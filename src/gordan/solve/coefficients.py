@@ -1,4 +1,4 @@
-"""The signs of the coordinates of the recession cone: which coefficients of a logistic regression are infinite, and which way."""
+"""The signs of the coordinates of the recession cone: which coefficients of a logistic regression diverge, and to which side."""
 
 from __future__ import annotations
 
@@ -16,38 +16,45 @@ from gordan.certificates import exact
 from gordan.certificates.verified import Scores, nonnegative_combinations
 from gordan.deadlines import DENSE_GRAM, Deadline
 from gordan.memory import fits
-from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
 from gordan.solve.cancelling import few_rows
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
-from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
+from gordan.solve.recession import MAX_ROUNDS, SAME_SPAN, Recession, decided_at_once
 
-# Copies of the strict rows, in coordinates of the cone, that are in use at a time.
+# benchmarks/overlap.py times what these constants decide.
+
+# Copies of the strict rows, in coordinates of the cone, that exist at a time.
 COPIES = 4
-# Rows in hand: so many for each dimension of the cone, and at least.
-ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
-# Steps to the centre (two or three are needed, where most coefficients are not decided by one step from the vector in hand), and
-# for one coefficient (up to ten) before a linear program is asked; how far each goes towards the border; and the decrement at
-# which a vector is central enough.
-CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
-# Share of the largest weight of which a negative one may be rounding, or come to 0: the coefficient is hardly of one sign.
-ON_BORDER = 1e-9
-# Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
-# combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
-PROJECTIONS, RETRIES, AWAY = 300, 5, 0.01
-# Coefficients up to which the projections of those that are open are looked at once in so many times: a look costs more than one.
-FEW_OPEN, A_LOOK = 8, 4
+# Rows of the working set: this many per dimension of the cone, and at least MIN_ROWS.
+ROWS_PER_COLUMN, MIN_ROWS = 6, 200
+# Steps to the centre. Two or three are needed, and only where one step from the known vector leaves most coefficients undecided.
+MAX_CENTRING_STEPS = 30
+# Steps for one coefficient before a linear program is asked; up to ten are needed.
+MAX_STEPS = 25
+# Share of the way to the boundary that a step goes, and the Newton decrement at which a vector is central enough.
+STEP_TO_BOUNDARY, CENTRAL = 0.9, 10.0
+# A negative weight below this share of the largest may be rounding: the coefficient hardly has one sign.
+NEARLY_ZERO = 1e-9
+# Projections for all coefficients at once, and how often rows are added in between: they leave one coefficient in forty to steps
+# of its own.
+MAX_PROJECTIONS, MAX_RETRIES = 300, 5
+# Share of its largest possible value by which every weight of a combination is kept above 0.
+WEIGHT_FLOOR = 0.01
+# While at most FEW_OPEN coefficients are undecided, they are checked after every fourth projection only, since a check costs
+# more.
+FEW_OPEN, PROJECTIONS_PER_CHECK = 8, 4
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
-    """For each coordinate that can be decided, as it is: 1 if w_j > 0 throughout the relative interior of C, -1 if w_j < 0, 0 if
-    w_j = 0 throughout, None if both signs occur. Exact.
+    """Yield the sign of each coordinate that can be decided, proved exactly.
 
-    With S the strict rows and Z the others: w_j = 0 on C just where it is on the null space of the span of Z. That w_j ≥ 0 on C
-    is, by Farkas, e_j = Σ q_i A_i + (a vector of that span) with q ≥ 0 on S; else some w in the interior has w_j < 0. So it is
-    Gordan's alternative for S and the row -e_j.
+    It is 1 if w_j > 0 throughout the relative interior of C, -1 if w_j < 0, 0 if w_j = 0 throughout, None if both signs occur.
+
+    With S the strict rows and Z the others, w_j = 0 on C if and only if it is 0 on the null space of the span of Z. By Farkas'
+    lemma w_j ≥ 0 on C if and only if e_j = Σ q_i A_i + (a vector of that span) with q ≥ 0 on S; otherwise some w in the interior
+    has w_j < 0. So this is Gordan's alternative for S and the row -e_j.
     """
-    cone = _Vectors(found)
+    cone = _KnownSigns(found)
     for j in range(found.cone.k):
         sign = (found.w[j] > 0) - (found.w[j] < 0)
         if not cone.full and not any(found.null[j, i] != 0 for i in range(found.dimension)):
@@ -56,12 +63,12 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
             yield j, sign
         elif sign == 0 or cone.has_both(j):
             yield j, None
-        elif not found.cone.late and (answer := cone.decided(j, sign)) is not None:
+        elif not found.cone.deadline.passed and (answer := cone.decided(j, sign)) is not None:
             yield j, sign if answer else None
 
 
-class _Vectors:
-    """The signs of vectors of C that are known, and who finds out about a coordinate."""
+class _KnownSigns:
+    """The signs that occur in known vectors of C, and the search for the others."""
 
     def __init__(self, found: Recession) -> None:
         self.found, self.full = found, found.dimension == found.cone.k
@@ -69,18 +76,18 @@ class _Vectors:
         self._add(found.w)
 
     def _add(self, *vectors: Any) -> None:
-        """Floats, or whole numbers of any size."""
+        """Add vectors of C, given as floats or as integers of any size."""
         signs = np.array([w if isinstance(w, np.ndarray) else [(x > 0) - (x < 0) for x in w] for w in vectors])
         self.positive |= (signs > 0).any(axis=0)
         self.negative |= (signs < 0).any(axis=0)
 
     @cached_property
     def decide(self) -> _Exactly | _FromCentre | None:
-        """Made when it is first needed; None where there is no room or time."""
+        """The search for one coordinate, made when it is first needed; None where there is no room or time for it."""
         strict = np.flatnonzero(self.found.signs > 0)
-        if len(strict) * self.found.dimension**2 <= recession.SMALL:
+        if decided_at_once(len(strict), self.found.dimension):
             return _Exactly(self.found, strict)
-        if self.found.cone.late or not _have_room(self.found, strict):
+        if self.found.cone.deadline.passed or not _have_room(self.found, strict):
             return None
         centre = _FromCentre(self.found, strict)
         if centre.inside:
@@ -88,13 +95,13 @@ class _Vectors:
         return centre
 
     def has_both(self, j: int) -> bool:
-        """Whether coordinate j has different signs for two of the vectors."""
+        """Return whether coordinate j has different signs in two of the vectors."""
         return bool(self.positive[j] and self.negative[j])
 
     def decided(self, j: int, sign: int) -> bool | None:
-        """Whether coordinate j has this sign throughout; None where that is not found out."""
+        """Return whether coordinate j has this sign throughout; None where that could not be decided."""
         turned = (*self.found.w[:j], -sign, *self.found.w[j + 1 :])
-        if not self.full and (self.found.cone.signs(turned) >= 0).all():  # a step in one coordinate does
+        if not self.full and (self.found.cone.signs(turned) >= 0).all():  # a step in one coordinate is enough
             self._add(turned)
         answer = None if self.decide is None or self.has_both(j) else self.decide(j, sign)
         if answer is not None and answer is not True:
@@ -103,14 +110,18 @@ class _Vectors:
 
 
 def _have_room(found: Recession, strict: Array) -> bool:
-    """Whether there is room and time for the linear programs."""
+    """Return whether there is room and time for floats and linear programs."""
     cells, deadline = len(strict) * found.dimension, found.cone.deadline
     room = found.cone.scalable and fits(8 * COPIES * cells)
     return room and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
 
 
 class _Exactly:
-    """Decides the sign of a coordinate on these strict rows: True, or a vector of C with the other sign; None if time is up."""
+    """Decides the sign of a coordinate in exact arithmetic.
+
+    The answer is True if the coordinate has the given sign throughout, a vector of C with the other sign if not, and None if the
+    time is up.
+    """
 
     def __init__(self, found: Recession, strict: Array) -> None:
         self.null, self.deadline = found.null, found.cone.deadline
@@ -123,21 +134,20 @@ class _Exactly:
 
 
 def _divided(w: Sequence[int], s: Array) -> Array:
-    """w/s, up to its length, for integers of any size and powers of two s."""
+    """Return w/s, up to its length, for integers of any size and powers of two s."""
     shifts = [max(0, int(x).bit_length() - 64) for x in w]
     leading = np.array([float(int(x) >> shift) for x, shift in zip(w, shifts, strict=True)])
     return times_powers(leading, np.array(shifts) - np.frexp(s)[1])
 
 
 class _FromCentre:
-    """The same for many rows, from a central vector c of C; what floats propose is proved, in floats or exactly.
+    """Decides as `_Exactly` does, for many rows, from a central vector c of C; what floats find is proved, in floats or exactly.
 
-    Let G be the strict rows in coordinates of C, D = diag(1/G_i·c) and H = GᵀD²G. If C has a dimension for each column, most
-    coordinates are decided together: with H = RᵀR the columns of V = DGR⁻¹ are orthonormal, and `projected` finds for t = R⁻ᵀe_j
-    what it asks for. Each of the others takes steps of its own: the direction in which a coordinate t·c > 0 decreases most within
-    Dikin's ellipsoid is -u for u = H⁻¹t. The scores then change by -D⁻¹v with v = DGu. Where t·(c - τu) < 0 for a c - τu in C
-    both signs occur; and where v ≥ 0, q = Dv ≥ 0 has Gᵀq = Hu = t: the sign is the same throughout. Else c moves that way, and a
-    new H is needed.
+    Let G be the strict rows in coordinates of C, D = diag(1/G_i·c) and H = GᵀD²G. If C has full dimension, most coordinates are
+    decided together: with H = RᵀR the columns of V = DGR⁻¹ are orthonormal, and `projected` decides for t = R⁻ᵀe_j. Each of the
+    others takes steps of its own: the direction in which a coordinate t·c > 0 decreases most within Dikin's ellipsoid is -u for
+    u = H⁻¹t. The scores then change by -D⁻¹v with v = DGu. Where t·(c - τu) < 0 for a c - τu in C, both signs occur; and where
+    v ≥ 0, q = Dv ≥ 0 has Gᵀq = Hu = t, and the sign is the same throughout. Otherwise c moves along -u, and a new H is formed.
     """
 
     def __init__(self, found: Recession, strict: Array) -> None:
@@ -153,13 +163,13 @@ class _FromCentre:
         F = F if len(strict) == F.shape[0] else F[strict]
         self.G = dense(F if self.full else F @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
-        few = max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])
+        few = max(MIN_ROWS, ROWS_PER_COLUMN * self.Q.shape[1])
         self._hold(np.arange(len(self.G)) if len(self.G) <= few else np.sort(np.argsort(self.G @ c, kind="stable")[:few]))
         self.centre = c / np.linalg.norm(c)
         self.inside: dict[int, Array] = {}
         self.same: set[int] = set()
         self.proves = self.cone.scores if self.full else None
-        if self.proves is not None and len(strict) < len(found.signs):  # the others are zero
+        if self.proves is not None and len(strict) < len(found.signs):  # the other rows are zero
             self.proves = Scores(self.G)
         if self.proves is None:
             self._to_centre()
@@ -169,25 +179,25 @@ class _FromCentre:
     def __call__(self, j: int, sign: int) -> Any:
         if j in self.same:
             return True
-        answer = self._along(j, sign)
+        answer = self._by_steps(j, sign)
         return self._by_program(j, sign) if answer is None else answer
 
     def _hold(self, rows: Array) -> None:
-        """Have these rows in hand."""
+        """Make these rows the working set."""
         self.rows, self.held = rows, self.G if len(rows) == len(self.G) else self.G[rows]
 
     def _metric(self, c: Array) -> tuple[Array, Array] | None:
-        """DG and the diagonal of D, for the rows in hand; None where c is on the border, as far as floats can tell."""
+        """Return DG and the diagonal of D, for the working set; None where c is on the boundary in floats, or the time is up."""
         with np.errstate(all="ignore"):
             D = 1 / (self.held @ c)
             M = self.held * D[:, None]
-            inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.late
+            inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.deadline.passed
         return (M, D) if inside else None
 
     def _to_centre(self) -> None:
-        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; not where that is not inside for all rows."""
+        """Move c near the minimum of -Σ log G_i·c + m|c|²/2 over the m rows of the working set, if that is inside for all."""
         c, m = self.centre, len(self.rows)
-        for _ in range(CENTRING):
+        for _ in range(MAX_CENTRING_STEPS):
             metric = self._metric(c)
             if metric is None:
                 return
@@ -196,14 +206,14 @@ class _FromCentre:
             H = M.T @ M
             H.flat[:: len(H) + 1] += m
             step = -solved(factorized(H), gradient)
-            c = c + min(1.0, REACH / max(REACH, -float(np.min(M @ step)))) * step
+            c = c + min(1.0, STEP_TO_BOUNDARY / max(STEP_TO_BOUNDARY, -float(np.min(M @ step)))) * step
             if -float(gradient @ step) < CENTRAL:
                 break
         self.centre = c if (self.G @ c > 0).all() else self.centre
 
     @np.errstate(all="ignore")
     def _together(self, proves: Scores) -> None:
-        """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
+        """Decide the coordinates for which projections find a vector of C with the other sign, or a combination of rows."""
         triangular = partial(scipy_linalg().solve_triangular, lower=True, overwrite_b=True, check_finite=False)
         open_, local = np.flatnonzero(self.centre), self._local()
         open_ = open_ if local is None else self._in_one_step(proves, open_, local[2])
@@ -211,7 +221,7 @@ class _FromCentre:
             self._to_centre()
             local = self._local()
         sign = np.sign(self.centre)
-        for _ in range(RETRIES):
+        for _ in range(MAX_RETRIES):
             if local is None or not len(open_):
                 return
             M, D, (lower, scale) = local
@@ -228,16 +238,16 @@ class _FromCentre:
             wrong = np.flatnonzero(scores <= 0)
             if not len(wrong):
                 return
-            self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
+            self._add_rows(wrong[np.argsort(scores[wrong], kind="stable")])
             open_, local = open_[~able], self._local()
 
     def _local(self) -> tuple[Array, Array, tuple[Array, Array]] | None:
-        """The metric where we are, and the factor of H."""
+        """Return the metric at the centre, and the factor of H."""
         metric = self._metric(self.centre)
         return None if metric is None else (*metric, factorized(metric[0].T @ metric[0]))
 
     def _in_one_step(self, proves: Scores, open_: Array, factor: tuple[Array, Array]) -> Array:
-        """The coordinates without those for which a step from where we are, along -u, is proved to lead beyond their plane."""
+        """Return the coordinates that are still open after a step from the centre, along -u, which may lead to the other sign."""
         c = self.centre
         U = solved(factor, np.diag(np.sign(c))[:, open_])
         steepest = np.max((self.G @ U) / (self.G @ c)[:, None], axis=0)
@@ -249,41 +259,42 @@ class _FromCentre:
         return np.delete(open_, able)
 
     @np.errstate(all="ignore")
-    def _along(self, j: int, sign: int) -> Any:
-        """True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
+    def _by_steps(self, j: int, sign: int) -> Any:
+        """Return True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
         target, c = sign * self.Q[j], self.inside.get(j, self.centre)
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             metric = self._metric(c)
             if metric is None:
                 return None
             M, D = metric
             u = solved(factorized(M.T @ M), target)
             v = M @ u
-            if np.min(v) >= -ON_BORDER * np.max(v):
-                return self._proved_same(j, sign, D * np.where(v > (0 if np.min(v) >= 0 else ON_BORDER * np.max(v)), v, 0.0))
+            rounding = NEARLY_ZERO * np.max(v)
+            if np.min(v) >= -rounding:
+                return self._proved_same(j, sign, D * np.where(v > (0 if np.min(v) >= 0 else rounding), v, 0.0))
             steepness = (self.G @ u) / (self.G @ c)  # of all rows
             steepest = np.max(steepness)
             step = float(_beyond(target @ c, target @ u, steepest))
             if math.isfinite(step):
                 return self._direction(j, sign, self.Q @ (c - step * u))
-            if not steepest > 0:  # rounding
+            if not steepest > 0:  # only by rounding
                 return None
             sooner = np.flatnonzero(steepness > np.max(v))
-            self._take_in(sooner[np.argsort(-steepness[sooner], kind="stable")])
-            c = c - (REACH / steepest) * u
+            self._add_rows(sooner[np.argsort(-steepness[sooner], kind="stable")])
+            c = c - (STEP_TO_BOUNDARY / steepest) * u
             c /= np.linalg.norm(c)
         return None
 
-    def _take_in(self, wrong: Array) -> None:
-        """Have some more rows in hand: of these, the first."""
+    def _add_rows(self, wrong: Array) -> None:
+        """Add the first of these rows to the working set."""
         self._hold(np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])]))
 
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
-        """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
+        """Return True if sign·e_j is proved to be a combination of strict rows, with weights near q, modulo the span."""
         G, target = self.held, sign * self.Q[j]
         metric = self._metric(self.centre) if self.proves is not None else None
         if metric is not None:
-            M, D = metric[0] * (q > 0)[:, None], metric[1] * (q > 0)  # rows without weight stay so
+            M, D = metric[0] * (q > 0)[:, None], metric[1] * (q > 0)  # rows of weight 0 keep it
             q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
             if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
                 return True
@@ -300,9 +311,9 @@ class _FromCentre:
         return self._proved(j, sign, self.strict[self.rows[few]])
 
     def _by_program(self, j: int, sign: int) -> Any:
-        """The same by linear programs over a growing set of rows."""
+        """Return what `_by_steps` does, by linear programs over a growing set of rows."""
         target = -sign * self.Q[j] / np.linalg.norm(self.Q[j])
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             answer = self._program(target)
             if answer is None:
                 return None
@@ -313,11 +324,11 @@ class _FromCentre:
             wrong = np.flatnonzero(scores < 0)
             if not len(wrong):
                 return self._direction(j, sign, self.Q @ c)
-            self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
+            self._add_rows(wrong[np.argsort(scores[wrong], kind="stable")])
         return None
 
     def _program(self, target: Array) -> Any:
-        """max t, G c ≥ t, target·c ≥ t, |c| ≤ 1."""
+        """Solve max t, G c ≥ t, target·c ≥ t, |c| ≤ 1, and return t, c and the multipliers of the rows."""
         block = np.vstack([self.held, target])
         m, d = block.shape
         bounds = np.vstack([np.tile([-1.0, 1.0], (d, 1)), [[-np.inf, 1.0]]])
@@ -326,7 +337,7 @@ class _FromCentre:
         return None if answer is None else (answer.x[-1], answer.x[:-1], -answer.ineqlin.marginals)
 
     def _proved(self, j: int, sign: int, rows: Array) -> bool | None:
-        """True if sign·e_j is a nonnegative combination of these rows, modulo the span."""
+        """Return True if sign·e_j is exactly a nonnegative combination of these rows, modulo the span of the others."""
         null = self.found.null
         product = self.cone.rows([int(i) for i in rows])[0] * null
         part = some_rows(product, exact.pivots(product.transpose()))
@@ -334,7 +345,10 @@ class _FromCentre:
         return True if q is not None and all(x >= 0 for x in q) else None
 
     def _direction(self, j: int, sign: int, w: Array) -> Any:
-        """A vector of C near w, proved, whose coordinate j has the other sign; floats are for scaled columns."""
+        """Return a vector near w that is proved to be in C and whose coordinate j has the other sign, or None.
+
+        w, and the vector if it has floats, are for scaled columns.
+        """
         if self.proves is not None and sign * w[j] < 0 and self.proves.positive(w[:, None])[0]:
             return w
         for candidate in rational(self.cone, w, self.found.face, self.found.pivots):
@@ -345,44 +359,47 @@ class _FromCentre:
 
 @np.errstate(all="ignore")
 def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Array, Array]:
-    """For columns t of T, of length 1: the numbers of some and a q > 0 for each with Vᵀq = t; those of the others and an x for
-    each with V x > 0, and with t·x < 0 unless there were too many steps for it.
+    """Decide for columns t of T, of length 1, whether Vᵀq = t for some q > 0, or V x > 0 and t·x < 0 for some x.
 
-    The columns of V are orthonormal, and V c = 1 for c = Vᵀ1. The least |Vᵀq - t| over q ≥ 0 is 0 where there is such a q; else
-    r = t - Vᵀq has V r ≤ 0 and t·r > 0. It is approached by accelerated projections, which start again, column by column, when
-    the objective increases. On the way -r + a c is an x as soon as an a > max V r leaves its product with t negative. And t is
-    moved by ε c, so that q + V r + ε is as wanted as soon as it is positive. In float32, but for the last step.
+    Return the numbers of the columns with such a q, and the q; and the numbers of the others, with an x for each, where V x > 0
+    but t·x < 0 only if the projections sufficed.
+
+    The columns of V are orthonormal, and V c = 1 for c = Vᵀ1. The least |Vᵀq - t| over q ≥ 0 is 0 where there is such a q;
+    otherwise r = t - Vᵀq has V r ≤ 0 and t·r > 0 at the minimum. It is approached by accelerated projections, which restart,
+    column by column, when the objective increases. On the way -r + a c is an x as soon as its product with t is negative for an
+    a > max V r. And t is moved by ε c, so that q + V r + ε is a solution as soon as it is positive. All but the last step are in
+    float32.
     """
     m, c = len(V), V.sum(axis=0)
     height = c @ T
-    away, open_ = AWAY * height / m, np.flatnonzero(height > 0)
-    # vectors are rows here, for the cache
+    floor, open_ = WEIGHT_FLOOR * height / m, np.flatnonzero(height > 0)
+    # vectors are stored as rows here, for the cache
     V32, C32 = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32)
-    t, up = (np.ascontiguousarray(part[:, open_].T, dtype=np.float32) for part in (T - np.outer(c, away), T / height))
+    t, up = (np.ascontiguousarray(part[:, open_].T, dtype=np.float32) for part in (T - np.outer(c, floor), T / height))
     before = np.maximum(t @ C32, 0)
     q, pace = before.copy(), np.ones(len(open_))
     same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
-    for last in range(PROJECTIONS)[::-1]:
+    for left in range(MAX_PROJECTIONS)[::-1]:
         if not len(open_):
             break
         r = t - q @ V32
         after = r @ C32
-        looking = len(open_) > FEW_OPEN or last % A_LOOK == 0
-        least = np.maximum(np.max(after, axis=1), 0) if looking else None
+        checking = len(open_) > FEW_OPEN or left % PROJECTIONS_PER_CHECK == 0
+        least = np.maximum(np.max(after, axis=1), 0) if checking else None
         after += q
         if least is not None:
             most = np.einsum("ij,ij->i", up, r)
-            positive = np.min(after, axis=1) > -0.9 * away[open_]
+            positive = np.min(after, axis=1) > -0.9 * floor[open_]
             turned = (least < 0.999 * most) & ~positive
-            left = ~(turned | positive)
-            if not last or deadline.passed:
-                turned, left = ~positive, np.zeros_like(positive)
-            if not left.all():
+            undecided = ~(turned | positive)
+            if not left or deadline.passed:
+                turned, undecided = ~positive, np.zeros_like(positive)
+            if not undecided.all():
                 same.append(open_[positive])
-                P.append(after[positive].T + away[same[-1]])
+                P.append(after[positive].T + floor[same[-1]])
                 others.append(open_[turned])
                 X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[turned].T)
-                open_, t, up, q, before, after, pace = (part[left] for part in (open_, t, up, q, before, after, pace))
+                open_, t, up, q, before, after, pace = (part[undecided] for part in (open_, t, up, q, before, after, pace))
         np.maximum(after, 0, out=after)
         step = np.subtract(after, before, out=before)
         q -= after
@@ -398,9 +415,10 @@ def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Arr
 
 @np.errstate(all="ignore")
 def _beyond(value: Any, slope: Any, steepest: Any) -> Array:
-    """A step along which a positive value changes its sign before a score does, half way to that or less; NaN if there is none.
+    """Return a step after which a positive value has changed its sign and no score has; NaN if there is none.
 
-    The value decreases by `slope` a step, and the score that does so fastest by the share `steepest` of itself.
+    It goes at most half the way from where the value is 0 to where a score is. Per step the value decreases by `slope`, and the
+    score that decreases fastest by the share `steepest` of itself.
     """
     turning, border = np.asarray(value / slope), np.where(steepest > 0, 1 / np.asarray(steepest), math.inf)
     return np.where((turning > 0) & (turning < border), np.minimum(2 * turning, (turning + border) / 2), math.nan)

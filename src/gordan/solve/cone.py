@@ -21,24 +21,26 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.memory import fits
 from gordan.solve.alternative import reading_seconds, solving_seconds
+from gordan.solve.cancelling import column_order
+from gordan.solve.separation import largest_entries
 
-# Columns beyond which dependence is not examined unless there are as few rows.
-MOST_COLUMNS = 600
-# Copies of A that scaling it makes at a time, and what is made of them: a program, as SciPy is given it and as HiGHS has it.
+# Columns up to which dependence is examined; there may be more where rows are as few.
+MAX_COLUMNS = 600
+# Copies of A that exist at a time while it is scaled and made into a program, as SciPy receives it and as HiGHS holds it.
 COPIES = 6
-# Passes that scaling takes, about, with a product and a sort that follow: they are copies into new memory, on one thread.
-SCALING = 150.0
+# Passes that scaling takes, about, with the product and the sort that follow: they are copies into new memory, on one thread.
+SCALING_PASSES = 150.0
+# Passes that the signs of exact scores take, about.
+SIGN_PASSES = 10.0
 # Binary digits tried when floats are made rational: few first, for directions that people can read.
-# Passes that signs of exact scores take, about.
-SIGNS = 10.0
 DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
 
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """C in the coordinates `columns` of A = [X, 1]; the others are left out (taken as 0) because they depend on these.
+    """The cone C in the coordinates `columns` of A = [X, 1]; the others are taken as 0, since they depend on these.
 
-    After the `deadline` nothing long is begun.
+    Nothing long is begun after the `deadline`.
     """
 
     problem: Problem
@@ -46,14 +48,9 @@ class Cone:
     columns: tuple[int, ...]
     deadline: Deadline = UNLIMITED
 
-    @property
-    def late(self) -> bool:
-        """Whether the time is up."""
-        return self.deadline.passed
-
     def program(self, costs: Array, **constraints: Any) -> Any:
-        """HiGHS's answer to a linear program about C; None where it has none, or the time is up."""
-        if self.late:
+        """Return the solution of a linear program by HiGHS; None where it has none, or the time is up."""
+        if self.deadline.passed:
             return None
         from scipy.optimize import linprog
 
@@ -67,19 +64,19 @@ class Cone:
         return len(self.columns)
 
     def rows(self, chosen: Sequence[int]) -> tuple[Any, list[int]]:
-        """These rows of A as an integer matrix M, and e with A_i = 2^e_i M_i."""
+        """Return these rows of A as an integer matrix M, and e with A_i = 2^e_i M_i."""
         found, exponents = exact.integer_rows(self.problem, chosen, self.intercept)
         return exact.matrix([[row[j] for j in self.columns] for row in found], self.k), exponents
 
     def whole(self, w: Sequence[int]) -> list[int]:
-        """w in the coordinates of A."""
+        """Return w in the coordinates of A."""
         full = [0] * self.intercept.columns(self.problem.X.d)
         for j, value in zip(self.columns, w, strict=True):
             full[j] = value
         return full
 
     def signs(self, w: Sequence[int], among: Array | None = None) -> Array:
-        """The signs of A w, exactly; where `among` names rows, only theirs are to be relied on."""
+        """Return the exact signs of A w; where `among` names rows, only those of these rows are reliable."""
         return exact.score_signs(self.problem.X, *self.intercept.plane_of(self.whole(w)), self.problem.signs, among)
 
     @cached_property
@@ -88,11 +85,11 @@ class Cone:
         X = self.problem.storage
         cells = X.entries if X.sparse else X.n * (self.k + 1)
         room = fits(COPIES * (16 if X.sparse else 8) * cells)
-        return room and self.deadline.affords(SCALING * self.deadline.pace.entry * cells)
+        return room and self.deadline.affords(SCALING_PASSES * self.deadline.pace.entry * cells)
 
     @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
-        """F, e, s with F = 2^-e A s near 1 in size (rows and columns scaled by powers of two), dense or CSR."""
+        """F, e and s with F = 2^-e A s near 1 in size: rows and columns scaled by powers of two, dense or CSR."""
         A, signs = self.problem.storage.plain(), self.problem.signs.astype(np.float64)
         sparse = is_sparse(A)
         if self.intercept.exists:
@@ -100,17 +97,17 @@ class Cone:
             A = sp.hstack([A, sp.csr_array(ones)], format="csr") if sparse else np.column_stack([A, ones])
         A = A[:, list(self.columns)] if self.k < A.shape[1] else A
         A = sp.csr_array(sp.diags_array(signs) @ A) if sparse else A * signs[:, None]
-        e = _exponents(_tops(A, 1))
+        e = _exponents(largest_entries(A, 1))
         if sparse:
             A.data = np.ldexp(A.data, -np.repeat(e, np.diff(A.indptr)))
         else:
             A = np.ldexp(A, -e[:, None])
-        s = np.ldexp(1.0, np.minimum(1000, -_exponents(_tops(A, 0))))  # subnormal columns: as far as floats go
+        s = np.ldexp(1.0, np.minimum(1000, -_exponents(largest_entries(A, 0))))  # as far as floats go, for subnormal columns
         return sp.csr_array(A @ sp.diags_array(s)) if sparse else A * s, e, s
 
     @cached_property
     def scores(self) -> Scores | None:
-        """What proves products with `floats`; None where their entries are not those of A but for powers of two."""
+        """A prover of the signs of products with `floats`; None where scaling has lost entries or digits of A."""
         F, A = self.floats[0], self.problem.storage.plain()
         if self.k < self.intercept.columns(self.problem.X.d):
             A = A[:, [j for j in self.columns if j < self.problem.X.d]]
@@ -120,7 +117,7 @@ class Cone:
         return found if found.in_range and stored == entries + constant else None
 
     def separates(self, near: Array) -> bool:
-        """Whether whole numbers w, for scaled columns, are proved to have A w > 0: in floats, or exactly."""
+        """Return whether integers w, for scaled columns, are proved to have A w > 0: in floats, or exactly."""
         F, _, s = self.floats
         if not np.min(F @ near) > 0:
             return False
@@ -128,51 +125,52 @@ class Cone:
         return bool(proved or (self.signs(unscaled(s, near)) > 0).all())
 
 
-def _tops(A: Any, axis: int) -> Array:
-    """The largest size of an entry, dense or CSR."""
-    top = abs(A).max(axis=axis)
-    return top.toarray().ravel() if is_sparse(A) else np.asarray(top)
-
-
 def _exponents(top: Array) -> Array:
     return np.where(top > 0, np.frexp(top)[1], 0)
 
 
 def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> tuple[int, ...] | None:
-    """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
+    """Return the columns of [X, 1] that are independent and on which all others depend.
 
-    Exact, or proved in floats that all are. None where that would take too long, or too much memory.
+    These are the first possible ones, where the constant comes before all others. They are found exactly, unless it is proved in
+    floats that all columns are independent. None where that would take too long or too much memory.
     """
     n, k = problem.X.n, intercept.columns(problem.X.d)
-    if min(n, k) > MOST_COLUMNS:
+    if min(n, k) > MAX_COLUMNS:
         return None
-    order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
-    for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of rows that are dense few do
+    for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of dense rows few are enough
         chosen = np.linspace(0, n - 1, min(n, many)).astype(int)
         if _all_independent(problem, chosen, intercept):
             return tuple(range(k))
-    while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
+    while exact.numbers_fit(k * (2 * len(chosen) + min(k, MAX_COLUMNS))):
         if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
             return None
         M = exact.matrix(exact.integer_rows(problem, chosen, intercept)[0], k)
-        ordered = fmpz_mat(len(chosen), k, [M[i, j] for i in range(len(chosen)) for j in order])
-        columns = tuple(sorted(order[j] for j in exact.pivots(ordered)))
+        columns = _pivot_columns(M, intercept.exists)
         if len(columns) in (n, k):
             return columns
-        if k > MOST_COLUMNS:
+        if k > MAX_COLUMNS:
             return None
         basis = exact.pivots(M.transpose())
         B = some_rows(M, basis)
         null = exact.null_space(B, exact.pivots(B))
-        missed = _missed(problem, intercept, null, deadline)
-        if missed is None or not missed.any():
-            return None if missed is None else columns
-        chosen = np.union1d(chosen[basis], np.flatnonzero(missed)[: k + 20])
+        outside = _outside_span(problem, intercept, null, deadline)
+        if outside is None or not outside.any():
+            return None if outside is None else columns
+        chosen = np.union1d(chosen[basis], np.flatnonzero(outside)[: k + 20])
     return None
 
 
+def _pivot_columns(M: Any, constant_last: bool) -> tuple[int, ...]:
+    """Return the first independent columns of an integer matrix, in `column_order`."""
+    n, k = M.nrows(), M.ncols()
+    order = column_order(k, constant_last)
+    ordered = fmpz_mat(n, k, [M[i, j] for i in range(n) for j in order])
+    return tuple(sorted(order[j] for j in exact.pivots(ordered)))
+
+
 def _all_independent(problem: Problem, chosen: Array, intercept: Intercept) -> bool:
-    """Whether these rows prove in floats that all columns are independent."""
+    """Return whether these rows prove in floats that all columns are independent."""
     cells = len(chosen) * intercept.columns(problem.X.d)
     if cells > len(chosen) ** 2 or not fits(8.0 * COPIES * cells):
         return False
@@ -180,24 +178,24 @@ def _all_independent(problem: Problem, chosen: Array, intercept: Intercept) -> b
         return independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs))
 
 
-def _missed(problem: Problem, intercept: Intercept, null: Any, deadline: Deadline) -> Array | None:
-    """Rows outside the span whose null space this is, if there are any; None where there is no time to find out.
+def _outside_span(problem: Problem, intercept: Intercept, null: Any, deadline: Deadline) -> Array | None:
+    """Return which rows are outside the span with this null space, at least some if there are any; None where time is short.
 
-    A random combination finds some at once; that there are none, each null vector has to say.
+    A random combination of the null vectors finds some at once; each null vector is needed to see that there are none.
     """
     mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
-    missed = np.zeros(problem.X.n, dtype=bool)
+    outside = np.zeros(problem.X.n, dtype=bool)
     for v in (*columns_of(mixed), *columns_of(null)):
-        if not deadline.affords(SIGNS * deadline.pace.entry * problem.X.storage.entries):
+        if not deadline.affords(SIGN_PASSES * deadline.pace.entry * problem.X.storage.entries):
             return None
-        missed = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
-        if missed.any():
+        outside = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
+        if outside.any():
             break
-    return missed
+    return outside
 
 
 def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[int]], list[int], list[int]]:
-    """The rows times the null space, as distinct primitive integer rows that are not zero; where from, and their divisors."""
+    """Return the rows times the null space, as distinct primitive nonzero integer rows, with their origins and divisors."""
     product = cone.rows(chosen)[0] * null
     seen: dict[tuple[int, ...], tuple[int, int]] = {}
     for position, i in enumerate(chosen):
@@ -209,7 +207,7 @@ def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[in
 
 
 def in_rows(B: Any, v: Sequence[Any], deadline: Deadline = UNLIMITED) -> list[Any] | None:
-    """The c with Σ c_i B_i = v for independent rows B; None if v is outside their span, or there is no time to find out."""
+    """Return c with Σ c_i B_i = v for independent rows B; None if v is outside their span, or time is short."""
     r, k = B.nrows(), B.ncols()
     if not r:
         return None if any(v) else []
@@ -229,25 +227,25 @@ def in_rows(B: Any, v: Sequence[Any], deadline: Deadline = UNLIMITED) -> list[An
 
 
 def combined(null: Any, c: Sequence[Any]) -> tuple[int, ...]:
-    """null · c as a primitive integer vector."""
+    """Return null · c as a primitive integer vector."""
     numerators, _ = exact.integers(c)
     product = null * fmpz_mat(len(c), 1, numerators)
     return exact.primitive([int(product[j, 0]) for j in range(null.nrows())])
 
 
 def columns_of(M: Any) -> Iterator[list[int]]:
-    """The columns of an integer matrix."""
+    """Yield the columns of an integer matrix."""
     for column in range(M.ncols()):
         yield [int(M[j, column]) for j in range(M.nrows())]
 
 
 def some_rows(M: Any, rows: Sequence[int]) -> Any:
-    """These rows of an integer matrix."""
+    """Return these rows of an integer matrix."""
     return fmpz_mat(len(rows), M.ncols(), [M[i, j] for i in rows for j in range(M.ncols())])
 
 
 def rounded(w: Array) -> Iterator[Array]:
-    """Whole numbers near multiples of w, of more and more digits."""
+    """Yield integers near multiples of w, with more and more digits."""
     size = float(np.abs(w).max(initial=0.0))
     for digits in DIGITS if 0 < size < math.inf else ():
         near = np.rint(w / size * 2.0**digits)
@@ -256,14 +254,16 @@ def rounded(w: Array) -> Iterator[Array]:
 
 
 def unscaled(s: Array, near: Array) -> list[int]:
-    """Whole numbers in the units of A, up to a power of two, from such for columns that were multiplied by powers of two s."""
+    """Return integers for the columns of A, up to a power of two, from integers for columns multiplied by powers of two s."""
     shifts = np.frexp(s)[1]
     return [int(x) << shift for x, shift in zip(near.tolist(), (shifts - np.min(shifts)).tolist(), strict=True)]
 
 
 def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Integer vectors of the null space (None: of the whole) near w (for scaled columns), of more and more digits: rounded off
-    the pivot columns."""
+    """Yield integer vectors of the null space (None: of the whole space) near w, which is for scaled columns.
+
+    Coordinates other than those of the pivot `columns` are rounded, to more and more digits; the null space gives the others.
+    """
     pivot = set(columns)
     free = [j for j in range(cone.k) if j not in pivot]
     for near in rounded(w[free]):
@@ -276,5 +276,5 @@ def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterato
 
 
 def dense(F: Any) -> Array:
-    """F as a plain array."""
+    """Return F as a dense array."""
     return np.asarray(F.toarray() if sp.issparse(F) else F)

@@ -1,10 +1,10 @@
-"""Wolfe's method on a Gram matrix, compiled: from a feasible p, one row in or out at a time, the norm falling in every step.
+"""Wolfe's method on a Gram matrix, compiled: from a feasible p, one row enters or leaves at a time, and the norm always falls.
 
-The rows with 0 < p_i < cap_i, the *corral*, are kept affinely independent, so their Gram matrix (plus SHIFT within each group)
-has a Cholesky factor, which is updated as rows come and go: a step costs the square of the corral. For a row that depends on it
-weight is moved along the dependence, which leaves Aᵀp as it is, until one of them is at a bound: Carathéodory's reduction comes
-with the method. Scores are carried along as base + K(p - p0): near the end p hardly differs from p0, and they keep the digits of
-`base`.
+The rows with 0 < p_i < cap_i, which Wolfe calls the *corral*, are kept affinely independent, so that their Gram matrix (plus
+SHIFT within each group) has a Cholesky factor. The factor is updated as rows enter and leave: a step costs the square of the
+corral. For a row that depends on the corral, weight is moved along the dependence, which leaves Aᵀp as it is, until one of the
+rows is at a bound: Carathéodory's reduction is part of the method. Scores are updated as base + K(p - p0): near the end p hardly
+differs from p0, and they keep the digits of `base`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LOWER, FREE, UPPER = 0, 1, 2
 DEPENDENT = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
-# Added to products within a group, which changes no p: rows that are affinely independent become linearly independent.
+# Added to products within a group, which changes no p: affinely independent rows become linearly independent.
 SHIFT = 1.0
-# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0), w as good as 0. More than `restricted.ZERO`,
-# by which the hulls are said to meet: here nothing follows but that more steps are not worth their while.
-ZERO = 1e-12
+# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `restricted.ZERO_SCORES`, by
+# which the hulls are said to meet, since here it follows only that more steps are not worthwhile.
+NEGLIGIBLE_SCORES = 1e-12
 
 
 @compiled
@@ -35,14 +35,14 @@ def _dot(x, y, k):
 
 @compiled_in_order
 def _forward(L, m, r):
-    """r becomes L⁻¹r."""
+    """Replace r by L⁻¹r."""
     for i in range(m):
         r[i] = (r[i] - _dot(L[i], r, i)) / L[i, i]
 
 
 @compiled
 def _backward(L, m, r):
-    """r becomes L⁻ᵀr, row by row of L."""
+    """Replace r by L⁻ᵀr, row by row of L."""
     for i in range(m - 1, -1, -1):
         r[i] /= L[i, i]
         x = r[i]
@@ -52,14 +52,14 @@ def _backward(L, m, r):
 
 @compiled_in_order
 def _column(K, groups, corral, m, i, r):
-    """r becomes the column of row i in Q = K + (SHIFT within groups), over the corral."""
+    """Set r to the column of row i in Q = K + (SHIFT within groups), over the corral."""
     for k in range(m):
         r[k] = K[corral[k], i] + (SHIFT if groups[corral[k]] == groups[i] else 0.0)
 
 
 @compiled_in_order
 def _append(K, groups, L, corral, m, i, r):
-    """Row i joins the corral; False, and r = L⁻¹(its column), if it depends on it."""
+    """Append row i to the corral; return False, with r = L⁻¹(its column), if it depends on the corral."""
     _column(K, groups, corral, m, i, r)
     _forward(L, m, r)
     square = K[i, i] + SHIFT
@@ -75,7 +75,7 @@ def _append(K, groups, L, corral, m, i, r):
 
 @compiled_in_order
 def _remove(L, corral, m, k):
-    """The k-th row leaves: the rows below move up, and rotations make the factor triangular again."""
+    """Remove the k-th row: the rows below move up, and rotations make the factor triangular again."""
     for i in range(k, m - 1):
         corral[i] = corral[i + 1]
         for j in range(i + 2):
@@ -92,16 +92,16 @@ def _remove(L, corral, m, k):
 
 @compiled_in_order
 def _settle(caps, p, state, j, at_cap):
-    """Row j goes to its bound."""
+    """Put row j at its bound."""
     p[j], state[j] = (caps[j], UPPER) if at_cap else (0.0, LOWER)
 
 
 @compiled_in_order
 def _join(K, groups, caps, p, state, L, corral, m, i, rising, r):
-    """Row i joins the corral, which others may leave for it. Returns the corral's size.
+    """Bring row i into the corral, which other rows may leave for it, and return the size of the corral.
 
-    Where it depends on the corral, A_i = Σ r_k A_k, weight is moved along the dependence, to row i if it is `rising` and from it
-    otherwise, until a row of the corral meets a bound and leaves, or row i does and stays out.
+    Where row i depends on the corral, A_i = Σ r_k A_k, weight is moved along the dependence, to row i if it is `rising` and from
+    it otherwise, until a row of the corral reaches a bound and leaves, or row i does and stays out.
     """
     while m > 0 and not _append(K, groups, L, corral, m, i, r):
         _backward(L, m, r)
@@ -135,7 +135,7 @@ def _join(K, groups, caps, p, state, L, corral, m, i, rising, r):
 
 @compiled
 def _scores(K, base, p, p0, scores):
-    """scores = base + K(p - p0): with `base` right to the last digit, so are they near p0."""
+    """Set scores to base + K(p - p0): near p0 they are as exact as `base`."""
     for i in range(K.shape[0]):
         scores[i] = base[i]
     for j in range(K.shape[0]):
@@ -147,9 +147,9 @@ def _scores(K, base, p, p0, scores):
 
 @compiled_in_order
 def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
-    """The optimum of the face minus p in V[count], over the corral. False if it is singular.
+    """Set V[count] to the optimum of the face minus p, over the corral; return False if the system is singular.
 
-    A group without rows in the corral is left out: all its rows are at bounds, which hold its mass.
+    A group without rows in the corral is left out: all its rows are at bounds, and these hold its mass.
     """
     n, count = p.shape[0], mass.shape[0]
     sums, missing = np.zeros((count, count + 1)), mass.copy()
@@ -189,7 +189,7 @@ def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
 
 @compiled_in_order
 def _level(sums, missing, g, h):
-    """Whether the equations for the levels are regular, and that of group g; h is the other group, where there are two."""
+    """Return whether the equations for the levels are regular, and the level of group g; h is the other group, or g."""
     if h == g or sums[h, h] == 0.0:
         return True, missing[g] / sums[g, g]
     det = sums[g, g] * sums[h, h] - sums[g, h] * sums[h, g]
@@ -198,7 +198,10 @@ def _level(sums, missing, g, h):
 
 @compiled_in_order
 def _levels(scores, groups, state, levels):
-    """The mean score of the free rows of each group; where none is free the highest of a row at its cap, or the lowest of all."""
+    """Set levels to the mean score of the free rows of each group.
+
+    Where no row is free it is the highest score of a row at its cap, and where there is none either, the lowest of all.
+    """
     free = np.zeros(levels.shape[0])
     levels[:] = 0.0
     for i in range(scores.shape[0]):
@@ -211,13 +214,13 @@ def _levels(scores, groups, state, levels):
         if state[i] == UPPER and free[groups[i]] == 0.0:
             levels[groups[i]] = max(levels[groups[i]], scores[i])
     for g in range(levels.shape[0]):
-        if levels[g] == -np.inf:  # no mass at all
+        if levels[g] == -np.inf:  # the group has no mass
             levels[g] = np.min(scores)
 
 
 @compiled_in_order
 def _partner(scores, groups, state, i):
-    """Where no row of i's group is free: its row at a cap of highest score, which must give what row i takes. -1 otherwise."""
+    """Return the row at its cap that must give what row i takes, if no row of its group is free; -1 otherwise."""
     found = np.int64(-1)
     for j in range(scores.shape[0]):
         if groups[j] == groups[i] and j != i:
@@ -230,7 +233,7 @@ def _partner(scores, groups, state, i):
 
 @compiled_in_order
 def _move(caps, p, corral, m, move):
-    """p moves to the optimum of its face, or as far as the bounds let it. Returns the place of the row in the way, or -1."""
+    """Move p to the optimum of its face, or as far as bounds allow; return the position of the blocking row, or -1."""
     t, blocking = 1.0, np.int64(-1)
     for k in range(m):
         j = corral[k]
@@ -249,7 +252,7 @@ def _move(caps, p, corral, m, move):
 
 @compiled_in_order
 def _entering(scores, levels, groups, state, noise):
-    """The row at a bound that gains most by leaving it; -1 where none gains more than the noise."""
+    """Return the row at a bound that gains most by leaving it; -1 where none gains more than the noise."""
     best, entering = noise, np.int64(-1)
     for i in range(scores.shape[0]):
         slack = scores[i] - levels[groups[i]]
@@ -263,8 +266,8 @@ def _entering(scores, levels, groups, state, noise):
 def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
     """Minimize base·(p - p0) + ½(p - p0)ᵀK(p - p0) from the feasible p0 that p holds, in place; p_i ≤ caps_i, Σp = mass_g.
 
-    `base` are the scores at p0. Returns whether it ended with every row's score on the right side of its group's level, up to
-    `tol` and rounding.
+    `base` has the scores at p0. Return whether the score of every row is on the right side of the level of its group, up to `tol`
+    and rounding, after at most `most` steps.
     """
     n, count = K.shape[0], mass.shape[0]
     state = np.zeros(n, np.int8)
@@ -273,11 +276,11 @@ def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
     V = np.empty((count + 1, n + 1))
     r = np.empty(n + 1)
     base, p0 = base.copy(), p.copy()
-    m = np.int64(0)  # one type throughout: a kernel is compiled anew for every other
+    m = np.int64(0)  # one type throughout, since a kernel is compiled for each
     for i in range(n):
         if p[i] >= caps[i]:
             _settle(caps, p, state, i, True)
-    for i in order:  # the heaviest first: the lighter ones give their weight to them
+    for i in order:  # the heaviest first: rows that depend on them give them their weight
         if p[i] > 0.0 and state[i] == LOWER:
             m = _join(K, groups, caps, p, state, L, corral, m, i, False, r)
     for _ in range(most):
@@ -289,12 +292,12 @@ def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
             _remove(L, corral, m, blocking)
             m = m - np.int64(1)
         _scores(K, base, p, p0, scores)
-        base[:], p0[:] = scores, p  # so that few rows differ
+        base[:], p0[:] = scores, p  # so that p differs from p0 in few rows
         _levels(scores, groups, state, levels)
         size, width = 0.0, 0.0
         for i in range(n):
             size = max(size, abs(scores[i]))
-        if size <= ZERO:
+        if size <= NEGLIGIBLE_SCORES:
             return True
         for g in range(count):
             width += abs(levels[g])

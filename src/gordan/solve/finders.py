@@ -1,12 +1,25 @@
-"""The table of finders, in the order in which they are asked; and the loop that asks them.
+"""The table of finders, in the order in which they are asked, and the loop that asks them.
 
-A finder is a generator of proposals. It says which part of a question it answers, the sign of the margin or the width of the
-interval, and what it needs for that. Nothing that it yields is believed: the evidence has every proposal checked.
+A finder is a generator of proposals: a plane, weights that bound the margin, rows that may cancel, or a cone. Nothing that it
+yields is trusted: `Evidence` has every proposal checked and keeps what is proved. Each line of `FINDERS` says which parts of a
+question a finder answers, and under which condition.
 
-The order shows in public answers. The first proposal that decides the sign ends `separate`, and its w and p are the ends of
-`Verdict.margin`: so whoever comes before "interior point" leaves small data, of which that knows the largest margin, to it. A
-proposal that is refused costs the passes of its check, is shown to the user's callback, and may lower `Hints.broken`, by which
-"play" is asked or not: so finders look at the scores in floats before they propose. CONTRIBUTING.md has an example.
+=======  =================  ====================================================================================================
+part     asked by           when its finders are asked
+=======  =================  ====================================================================================================
+sign     `separate`         in order, until a proposal is proved to separate the rows, or to show that nothing does
+width    `maximize_margin`  in order, until the interval is narrow enough. A finder that sees no positive margin calls
+                            `decide_sign()`, which asks those of the sign; they are also asked at the end, if the sign is still
+                            undecided or rounding stopped the search.
+cone     `diagnose`         the one finder of the cone calls `decide_sign()` where rows are many
+loss     `minimize_loss`    in order, until the interval of the objective is narrow enough
+=======  =================  ====================================================================================================
+
+No finder is asked twice. The order shows in public answers: the first proposal that decides the sign ends `separate`, and its w
+and p are the ends of `Verdict.margin`. So finders that come before "interior point" leave small data to it, since it finds the
+largest margin there. A proposal that is refused costs the passes of its check, is shown to the user's callback, and may lower
+`Hints.broken`, on which the condition of "play" depends. So finders look at the scores in floats before they propose.
+CONTRIBUTING.md has an example.
 """
 
 from __future__ import annotations
@@ -28,61 +41,77 @@ from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.nearest_points import by_nearest_points
-from gordan.solve.proximal import MOST_COLUMNS
+from gordan.solve.proximal import MAX_HESSIAN_COLUMNS
 from gordan.solve.rescaling import by_rescaling, is_rescalable
 
-# Newton's method is given rows down to a tolerance that the type of its scores can tell.
-NEWTON_TOL = {"float32": 1e-4, "float64": 1e-9}
-# Share of the rows that a plane may have on the wrong side to be worth improving by play. Where classes overlap it is above 6% in
-# every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
-HARDLY_ANY = 0.06
-# Passes that are to be left when equal points are looked for before the play.
-GLANCE = 20.0
-# Rows for each column from which a small problem is asked for a witness before its margin is looked for.
+# The smallest tolerance for which the proximal Newton method is asked, by the type in which the rows are summed: beyond it, sums
+# in that type cannot tell whether the bracket has closed.
+PROXIMAL_TOL = {"float32": 1e-4, "float64": 1e-9}
+# Largest share of rows on the wrong side of a plane at which playing on is worthwhile. Where classes overlap the share exceeds 6%
+# on every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
+MAX_WRONG_SHARE = 0.06
+# The search for equal points before a play needs time for this many passes: a pass for the keys, and the first rounds of the
+# play.
+CONTRADICTION_PASSES = 20.0
+# Rows per column from which small data is searched for a witness before its margin: random labels are then almost never
+# separable.
 LIKELY_INSEPARABLE = 20
 
 Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
-Needs = Callable[[Any, Any], bool]
+Condition = Callable[[Any, Any], bool]
 
 
 @dataclass(frozen=True)
 class Finder:
-    """A line of the table: which parts of a question it answers, and what it needs for each.
+    """A line of the table: a finder, and for each part of a question that it answers the condition under which it is asked.
 
-    `find(question, evidence, doubt)` may call `doubt()` to have the finders of the sign asked first.
+    `find(question, evidence, decide_sign)` may call `decide_sign()` to have the finders of the sign asked before it goes on.
     """
 
     name: str
     find: Find
-    sign: Needs | None = None
-    width: Needs | None = None
-    cone: Needs | None = None
-    loss: Needs | None = None
+    sign: Condition | None = None
+    width: Condition | None = None
+    cone: Condition | None = None
+    loss: Condition | None = None
 
-    def applies(self, wanted: Asks, question: Any, evidence: Any) -> bool:
-        """Whether it has something to say about that part of the question."""
-        needs: Needs | None = getattr(self, wanted.value)  # the parts have the names of the fields
-        return needs is not None and needs(question, evidence)
+    def applies(self, part: Asks, question: Any, evidence: Any) -> bool:
+        """Return whether the finder is to be asked about this part of the question."""
+        condition: Condition | None = getattr(self, part.value)  # the fields have the names of the parts
+        return condition is not None and condition(question, evidence)
+
+
+# ---- conditions ----------------------------------------------------------------------------------------------------------
 
 
 def _hard_margin(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is None and question.margin.robust == 0
 
 
-def _same_plane(question: Question, evidence: Evidence) -> bool:
-    """The hard margin, or what noise in the 2-norm leaves of it: the same plane and weights prove both."""
-    margin = question.margin
-    return margin.nu is None and (margin.robust == 0 or margin.robust_norm == 2)
+def _soft_margin(question: Question, evidence: Evidence) -> bool:
+    return question.margin.nu is not None
+
+
+def _in_memory(question: Question, evidence: Evidence) -> bool:
+    return _hard_margin(question, evidence) and question.rows.in_memory
 
 
 def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
 
+def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
+    """No callback or checkpoint needs the rounds of the play, and there is time for both."""
+    play, budget = question.play, question.budget
+    unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
+    return unwatched and CONTRADICTION_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
+
+
 def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
-    """So many rows for each column that a plane rarely separates them: a play would find out that there is no margin later."""
+    """There are so many rows per column that a plane rarely separates them, and a play would find that out later."""
     many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
-    return many and _suits_interior_point(question, evidence) and question.margin.norm == 2 and _unwatched(question, evidence)
+    small = many and _suits_interior_point(question, evidence) and question.margin.norm == 2
+    return small and _contradiction_may_spare_the_play(question, evidence)
 
 
 def _well_scaled(question: Question, evidence: Evidence) -> bool:
@@ -93,235 +122,259 @@ def _badly_scaled(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and question.shared(levelled) is not None
 
 
-def _in_memory(question: Question, evidence: Evidence) -> bool:
-    return _hard_margin(question, evidence) and question.rows.in_memory
-
-
 def _beyond_exact_arithmetic(question: Question, evidence: Evidence) -> bool:
     return not separation.suits_exact_arithmetic(question) and _well_scaled(question, evidence)
 
 
-def _overlapping(question: Question, evidence: Evidence) -> bool:
+def _may_overlap(question: Question, evidence: Evidence) -> bool:
     return _well_scaled(question, evidence) and overlapping.applies(question)
 
 
-def _tangled(question: Question, evidence: Evidence) -> bool:
+def _may_have_nearly_dependent_columns(question: Question, evidence: Evidence) -> bool:
     return _beyond_exact_arithmetic(question, evidence) and untangling.applies(question)
-
-
-def _unwatched(question: Question, evidence: Evidence) -> bool:
-    """A witness at a glance spares the play, where nobody waits for its rounds and there is time for both."""
-    play, budget = question.play, question.budget
-    unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
-    return unwatched and GLANCE * budget.time.pace.entry * question.rows.entries < budget.time.left
-
-
-def _playable(question: Question, evidence: Evidence) -> bool:
-    return _in_memory(question, evidence) and question.sign_alone and _well_scaled(question, evidence)
-
-
-def _all_in_hand(question: Question, evidence: Evidence) -> bool:
-    """Rows so few that a game has all of them in hand, and more than columns: one game decides sooner than epochs."""
-    rows = question.rows
-    return not rows.sparse and rows.d < rows.n <= double_oracle.ALL_IN_HAND and _playable(question, evidence)
-
-
-def _more_than_in_hand(question: Question, evidence: Evidence) -> bool:
-    return _in_memory(question, evidence) and not _all_in_hand(question, evidence)
-
-
-def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
-    """Few rows; or such that a plane has hardly any of them on the wrong side, unless they are so many that any sample tells."""
-    rows = question.rows
-    hardly = evidence.hints.broken <= HARDLY_ANY and rows.entries <= double_oracle.MOST_VISITED * rows.d**2
-    return _all_in_hand(question, evidence) or (hardly and _playable(question, evidence))
-
-
-def _matrix_of_columns(question: Question) -> bool:
-    """Whether there is room for a matrix of the columns, and for passes that keep nothing in a file."""
-    margin = question.margin
-    if not question.play.auto or question.play.checkpoint is not None:
-        return False
-    d = question.problem.X.d
-    room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
-    return room and margin.norm == 2
-
-
-def _by_passes(question: Question, evidence: Evidence) -> bool:
-    """Rows on a device; or so many at their caps that they are not to be looked at one by one."""
-    suits = question.counted.storage.on_device or playing.many_at_caps(question)
-    return suits and _matrix_of_columns(question) and question.tol >= NEWTON_TOL[question.rows.storage.sums]
-
-
-def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
-    return question.counted.storage.on_device and _same_plane(question, evidence) and _matrix_of_columns(question)
-
-
-def _box(question: Question, evidence: Evidence) -> bool:
-    return question.margin.norm == 1 and _in_memory(question, evidence)
 
 
 def _rescalable(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and is_rescalable(question)
 
 
-def _noisy(question: Question, evidence: Evidence) -> bool:
-    """Noise that changes the plane, and nobody waits for the rounds of the method that knows it."""
+def _playable(question: Question, evidence: Evidence) -> bool:
+    return _in_memory(question, evidence) and question.sign_alone and _well_scaled(question, evidence)
+
+
+def _decided_by_one_game(question: Question, evidence: Evidence) -> bool:
+    """Dense rows, more than columns, that fit the working set all at once: one game decides sooner than epochs of ascent."""
+    rows = question.rows
+    return not rows.sparse and rows.d < rows.n <= double_oracle.ALL_ROWS_AT_ONCE and _playable(question, evidence)
+
+
+def _suits_ascent(question: Question, evidence: Evidence) -> bool:
+    return _in_memory(question, evidence) and not _decided_by_one_game(question, evidence)
+
+
+def _nearly_separable(question: Question, evidence: Evidence) -> bool:
+    """One game decides; or a plane has few rows on its wrong side, unless rows are so many that any sample of them overlaps."""
+    rows = question.rows
+    few_wrong = evidence.hints.broken <= MAX_WRONG_SHARE and rows.entries <= double_oracle.MAX_VISITED * rows.d**2
+    return _decided_by_one_game(question, evidence) or (few_wrong and _playable(question, evidence))
+
+
+def _hessian_fits(question: Question) -> bool:
+    """Return whether a d × d matrix fits in memory, for methods that write no checkpoints and are for the 2-norm alone."""
+    d, play = question.problem.X.d, question.play
+    if not play.auto or play.checkpoint is not None or question.margin.norm != 2:
+        return False
+    return d <= MAX_HESSIAN_COLUMNS and fits(8 * playing.COPIES * d * d)
+
+
+def _suits_proximal_newton(question: Question, evidence: Evidence) -> bool:
+    """Rows are on a device, or so many are at their caps that the working set cannot hold them."""
+    suits = question.counted.storage.on_device or playing.many_at_caps(question)
+    return suits and _hessian_fits(question) and question.tol >= PROXIMAL_TOL[question.rows.storage.sums]
+
+
+def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
+    """Noise in the 2-norm is allowed: the same plane and weights prove the margin with and without it."""
+    margin = question.margin
+    same_plane = margin.nu is None and (margin.robust == 0 or margin.robust_norm == 2)
+    return question.counted.storage.on_device and same_plane and _hessian_fits(question)
+
+
+def _norm_one(question: Question, evidence: Evidence) -> bool:
+    return question.margin.norm == 1 and _in_memory(question, evidence)
+
+
+def _noise_changes_the_plane(question: Question, evidence: Evidence) -> bool:
+    """The noise is not in the 2-norm, and no callback, checkpoint, start or round limit is meant for the robust method."""
     margin, play = question.margin, question.play
     unwatched = play.watch is None and play.checkpoint is None and play.start is None and question.budget.max_iter is None
     return margin.robust > 0 and margin.robust_norm != 2 and unwatched
 
 
-def _soft(question: Question, evidence: Evidence) -> bool:
-    return question.margin.nu is not None
-
-
 def _not_settled(question: Question, evidence: Evidence) -> bool:
-    """Not where a soft margin has been found to be too small to matter, or is known as well as floats can tell."""
+    """False where a soft margin is known to be negligible, or as exactly as floats can tell."""
     if question.margin.nu is None or evidence.effort.trace is None:
         return True
     vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
     return not vanishes and bool(evidence.effort.trace.gap[-1] > question.tol)
 
 
-def _outgrown(question: Question, evidence: Evidence) -> bool:
+def _working_set_outgrown(question: Question, evidence: Evidence) -> bool:
     return question.play.auto and _not_settled(question, evidence) and playing.outgrown(question, evidence)
 
 
-def _smooth(question: Any, evidence: Any) -> bool:
+def _smooth_loss(question: Any, evidence: Any) -> bool:
     return question.objective.loss.smooth and not question.objective.loss.several
 
 
-def _several(question: Any, evidence: Any) -> bool:
-    return question.objective.loss.several and not _elsewhere(question, evidence)
-
-
-def _elsewhere(question: Any, evidence: Any) -> bool:
-    """Rows in a file, on a device or on other machines, where vectors over rows are to stay; and nobody waits for steps."""
+def _loss_outside_memory(question: Any, evidence: Any) -> bool:
+    """Rows are in a file, on a device or on other machines, where vectors over rows stay, and no callback needs the steps."""
     play = question.play
     return not question.rows.in_memory and play.watch is None and play.checkpoint is None
 
 
-def _not_smooth(question: Any, evidence: Any) -> bool:
-    """The hinge; if not all time was spent by passes alone."""
+def _loss_of_several_classes(question: Any, evidence: Any) -> bool:
+    return question.objective.loss.several and not _loss_outside_memory(question, evidence)
+
+
+def _hinge(question: Any, evidence: Any) -> bool:
+    """The hinge, unless the passes alone have used up the time."""
     return not question.objective.loss.smooth and not (evidence.optimum is not None and question.budget.short)
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
-    """The hinge, or its square for rows that fit a cache, with so many sparse columns that no matrix of them is factorized."""
+    """The hinge, or its square for rows that fit a cache, with more sparse columns than a matrix of them is factorized for."""
     rows, loss = question.rows, question.objective.loss
     hinged = loss is Loss.HINGE or (loss is Loss.SQUARED_HINGE and rows.entries <= minimizing.EPOCHS.most_entries)
     wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
     return wide and hinged and question.play.start is None
 
 
-def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
-    from gordan.solve.recession import by_cone  # here: it brings SciPy and python-flint
+def _by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], None]) -> Iterator[Proposal]:
+    from gordan.solve.recession import by_cone  # imported here because it needs SciPy and python-flint
 
-    yield from by_cone(question, evidence, doubt)
+    yield from by_cone(question, evidence, decide_sign)
 
 
+# ---- the table -----------------------------------------------------------------------------------------------------------
+
+# Above each line: what the finder proposes, for which data, and what it costs. A pass is a product with all n rows of d columns.
 FINDERS = (
-    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_unwatched),
+    # Two equal points with different labels, or a row of zeros. Reads all entries at most once.
+    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_contradiction_may_spare_the_play),
+    # Rows that cancel, of small data that is likely to overlap. About ten steps of n·d·min(n, d) multiplications.
     Finder("witness of an interior point", separation.by_interior_witness, width=_likely_inseparable),
+    # The plane of the largest margin, or rows that cancel, of small data. About ten such steps for each.
     Finder("interior point", separation.by_interior_point, sign=_suits_interior_point),
-    Finder("coordinate ascent", separation.by_ascent, sign=_more_than_in_hand),
+    # A plane, where there is one with some room. At most 96 epochs of a pass each; two where rows are many.
+    Finder("coordinate ascent", separation.by_ascent, sign=_suits_ascent),
+    # Plane and weights for rows on a device, from games on few of them. A pass and some tens of d × d systems for each game.
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
-    Finder("Newton's method", playing.by_newton, width=_by_passes),
-    Finder("linear program", by_linear_program, width=_box),
-    Finder("margin without noise", playing.by_margin_without_noise, width=_noisy),
-    Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_not_settled),
+    # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.
+    Finder("Newton's method", playing.by_newton, width=_suits_proximal_newton),
+    # Plane and weights for norm 1. One linear program with n·d entries.
+    Finder("linear program", by_linear_program, width=_norm_one),
+    # Plane and weights of the margin without noise: they often prove that no plane withstands it. Costs a play.
+    Finder("margin without noise", playing.by_margin_without_noise, width=_noise_changes_the_plane),
+    # Plane and weights by the method asked for; by default the double oracle, of which a round costs a pass and a game on a
+    # working set of at most 6,000 rows. A few rounds for the sign.
+    Finder("play", playing.by_playing, sign=_nearly_separable, width=_not_settled),
+    # What the finders above and below that work in floats propose for a scaled and centred copy of small, badly scaled data.
     Finder("levelling", by_levelling, sign=_badly_scaled),
-    Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
-    Finder("nearly dependent columns", untangling.by_untangling, sign=_tangled),
+    # Rows that cancel, of dense data that overlaps, or a plane. At most five rounds of a pass and about eight d × d systems.
+    Finder("Newton steps", overlapping.by_newton_steps, sign=_may_overlap),
+    # Rows that cancel, where a column is a combination of others except for rounding. The same for a copy of the rows, and an
+    # exact solve.
+    Finder("nearly dependent columns", untangling.by_untangling, sign=_may_have_nearly_dependent_columns),
+    # Rows that cancel, or a plane, for any data. A pass and a game on about 2d rows, with their Gram matrix, for each round.
     Finder("working set", separation.by_working_set, sign=_beyond_exact_arithmetic),
+    # Rows that cancel, or a plane, in rational arithmetic, where floats cannot decide. Grows with n·d²·digits; up to 2,000 rows.
     Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard_margin),
+    # Rows that cancel, or a plane of hardly positive margin, where all others failed. Up to 4,000 rounds of n·d² multiplications.
     Finder("rescaling", by_rescaling, sign=_rescalable),
-    Finder("equal columns", soft.by_equal_columns, sign=_soft),
+    # A plane of positive soft margin, where columns are badly scaled. A dense copy of the rows and a short play.
+    Finder("equal columns", soft.by_equal_columns, sign=_soft_margin),
+    # The cone of weak separators. Rational arithmetic for small data, else linear programs over some rows and an exact solve.
     Finder("recession cone", _by_cone, cone=_hard_margin),
-    Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
-    Finder("passes alone", minimizing.by_passes_alone, loss=_elsewhere),
+    # Plane and weights, where more rows have weight than the working set can hold. A pass a round, in up to 100,000 rounds.
+    Finder("accelerated game", playing.by_accelerated_game, width=_working_set_outgrown),
+    # The plane of least loss for rows outside memory. Passes and nothing else.
+    Finder("passes alone", minimizing.by_passes_alone, loss=_loss_outside_memory),
+    # The plane of least hinge loss for many sparse columns. Epochs of at most a pass each.
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
-    Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
-    Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
-    Finder("method of multipliers", minimizing.by_multiplier_newton, loss=_not_smooth),
+    # The plane of least loss for a smooth loss. A few passes and a d × d system, or conjugate gradients, for each step.
+    Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth_loss),
+    # The planes of several classes. The same for all classes together.
+    Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_loss_of_several_classes),
+    # The plane of least hinge loss. A sequence of smooth problems.
+    Finder("method of multipliers", minimizing.by_multiplier_newton, loss=_hinge),
 )
 
 
-def answer(question: Any, callback: Callable[[Any], object] | None = None) -> Any:
-    """Ask the finders until the question is answered, the time is up, or nobody has anything more to say.
+# ---- the loop ------------------------------------------------------------------------------------------------------------
 
-    Where a method was asked for by name, the finders of the sign decide only that (they are not `narrowing`): the width is what
-    the method makes of it. `callback` is called with the evidence after each proposal that did not answer; returning True ends
-    the search, as does Ctrl-C. What is proved by then is returned.
+
+def answer(question: Any, callback: Callable[[Any], object] | None = None) -> Any:
+    """Ask the finders until the question is answered, the time is up or no finder is left, and return the evidence.
+
+    Where a method was chosen by name, the finders of the sign decide only that: the weights that they propose do not narrow the
+    interval, which is left to the method. `callback` is called with the evidence after each proposal that did not answer;
+    returning True ends the search, as does Ctrl-C.
     """
     budget = question.budget.paced(question.rows, question.vectors, question.on_host)
     question = question if budget is question.budget else replace(question, budget=budget)
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
-    asking = _Asking(question, evidence, callback, set())
+    search = _Search(question, evidence, callback, set())
     try:
-        asking.ask(question.asks, narrowing=True)
+        search.ask(question.asks, narrowing=True)
         if question.asks is Asks.WIDTH and not evidence.answered and not evidence.effort.stopped:
             stuck = _stopped_by_rounding(evidence)
             if stuck or not evidence.sign_decided:
-                asking.ask(Asks.SIGN, narrowing=stuck or question.play.auto)
+                search.ask(Asks.SIGN, narrowing=stuck or question.play.auto)
     except KeyboardInterrupt:
         evidence.effort.stopped = True
     if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
-        evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
+        evidence.offer(Proposal(p=question.p_set.centre))  # time was too short for any finder
     return evidence
 
 
 @dataclass(frozen=True, eq=False)
-class _Asking:
-    """One way through the table. No function that refers to itself: that would keep X until garbage is collected."""
+class _Search:
+    """One search through the table, with the names of the finders asked so far.
+
+    A class and not a closure: a function that refers to itself would keep X alive until garbage is collected.
+    """
 
     question: Any
     evidence: Any
     callback: Callable[[Any], object] | None
     asked: set[str]
 
-    def ask(self, wanted: Asks, narrowing: bool) -> None:
-        """Ask those finders that were not asked before about this part of the question."""
+    def ask(self, part: Asks, narrowing: bool) -> None:
+        """Ask the finders of this part that were not asked before; unless `narrowing`, their weights are left out."""
         question, evidence = self.question, self.evidence
         for finder in FINDERS:
-            if evidence.answered:  # by those who were asked about the sign in between
+            if evidence.answered:  # by the finders of the sign that another one called for
                 return
-            if finder.name in self.asked or not finder.applies(wanted, question, evidence):
+            if finder.name in self.asked or not finder.applies(part, question, evidence):
                 continue
-            if self.asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
+            reportable = part is Asks.SIGN or (question.asks is Asks.WIDTH and evidence.p is not None)
+            if self.asked and question.budget.spent and reportable:
                 return
             self.asked.add(finder.name)
-            if self._ends(finder, wanted, narrowing):
+            if self._ends(finder, part, narrowing):
                 return
 
-    def _ends(self, finder: Finder, wanted: Asks, narrowing: bool) -> bool:
-        """Whether what the finder proposes, or whoever watches, ends the search."""
+    def _ends(self, finder: Finder, part: Asks, narrowing: bool) -> bool:
+        """Offer what the finder proposes; return whether a proposal, the callback or Ctrl-C ends the search for this part."""
         evidence = self.evidence
-        for proposal in _proposals(finder, wanted, self.question, evidence, self.doubt):
+        for proposal in _proposals(finder, part, self.question, evidence, self.decide_sign):
             decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
-            if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
+            if evidence.answered or (decided and part is Asks.SIGN) or evidence.effort.stopped:
                 return True
             if self.callback is not None and self.callback(evidence):
                 evidence.effort.stopped = True
                 return True
         return False
 
-    def doubt(self) -> None:
-        """Have the finders of the sign asked first."""
+    def decide_sign(self) -> None:
+        """Ask the finders of the sign, for a finder of another part that depends on it."""
         self.ask(Asks.SIGN, self.question.play.auto)
 
 
-def _proposals(finder: Finder, wanted: Asks, question: Any, evidence: Any, doubt: Callable[[], None]) -> Iterator[Proposal]:
-    """What the finder yields. It need not mind warnings; and if it is asked for the sign, neither products that overflow nor
-    matrices without inverse: others decide then. Whoever is asked for more says what is wrong with the data."""
-    found = finder.find(question, evidence, doubt)
+def _proposals(finder: Finder, part: Asks, question: Any, evidence: Any, decide_sign: Callable[[], None]) -> Iterator[Proposal]:
+    """Yield what the finder proposes, without warnings of NumPy.
+
+    Where products overflow or a matrix is singular, a finder of the sign ends and the others decide. For the other parts the
+    error is raised, since it tells the user what is wrong with the data.
+    """
+    found = finder.find(question, evidence, decide_sign)
     while True:
         try:
             with np.errstate(all="ignore"):
                 proposal = next(found, None)
         except (InputError, np.linalg.LinAlgError):
-            if wanted is not Asks.SIGN:
+            if part is not Asks.SIGN:
                 raise
             return
         if proposal is None:
@@ -329,13 +382,8 @@ def _proposals(finder: Finder, wanted: Asks, question: Any, evidence: Any, doubt
         yield proposal
 
 
-def _proposed(evidence: Any) -> bool:
-    """Whether there is something to report where the time is up."""
-    return evidence.question.asks is Asks.WIDTH and evidence.p is not None
-
-
 def _offered(evidence: Any, proposal: Proposal) -> bool:
-    """Whether the proposal decides the sign. One Ctrl-C is the wish to stop looking; a second one ends the proof, too."""
+    """Offer the proposal and return whether it decides the sign. A first Ctrl-C ends the search, a second one the proof too."""
     try:
         return bool(evidence.offer(proposal))
     except KeyboardInterrupt:
@@ -344,7 +392,7 @@ def _offered(evidence: Any, proposal: Proposal) -> bool:
 
 
 def _stopped_by_rounding(evidence: Evidence) -> bool:
-    """Whether no limit ended the search for the width. Finders that scale rows and columns may then get further."""
+    """Return whether no limit ended the search for the width: finders that scale rows and columns may then get further."""
     trace, margin = evidence.effort.trace, evidence.question.margin
     limited = (trace is not None and trace.status == "rounds") or evidence.question.budget.short
     return not limited and margin.nu is None and margin.norm == 2

@@ -1,12 +1,13 @@
-"""Gordan's alternative and the largest margin by an interior-point method, in NumPy alone: for small data.
+"""Gordan's alternative and the largest margin of small data, by an interior-point method in NumPy alone.
 
-Two programs, in vectors p over rows and z over columns, for the rows B_i = A_i/‖A_i‖:
+There are two programs, in vectors p over rows and z over columns, for the rows B_i = A_i/‖A_i‖:
 
-    which?    min c·p over Bᵀp = 0, Σp = 1, p ≥ 0, for a random c. Its solution is a vertex, hence a witness on independent rows;
-              where there is none, the multipliers z run off along a w with A w > 0.
-    how far?  min ½‖w‖² over A w ≥ 1, from such a w. It has the largest margin, and its multipliers are the p that proves it.
+    sign   min c·p over Bᵀp = 0, Σp = 1, p ≥ 0, for a random c. The solution is a vertex, hence a witness on independent rows;
+           where there is none, the multipliers z diverge along a w with A w > 0.
+    width  min ½‖w‖² over A w ≥ 1, from such a w. The solution has the largest margin, and its multipliers are the p that proves
+    it.
 
-Both ask for s = Bz + c ≥ 0 and p ≥ 0 with Bᵀp = rz + q, r diagonal, and p_i s_i = 0, and one loop gets there: the predictor and
+Both ask for s = Bz + c ≥ 0 and p ≥ 0 with Bᵀp = rz + q, r diagonal, and p_i s_i = 0. One loop solves both: the predictor and
 corrector of S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optim. 2, 1992. A step solves two
 systems of the size of z, whatever the number of rows.
 """
@@ -22,22 +23,27 @@ import numpy as np
 
 from gordan.arrays import Array
 
-# Steps at most. About ten are needed, twice that for columns that nearly depend on each other.
-MOST_STEPS = 40
-# Share of the way to the border that a step goes.
-NEARLY = 0.999
-# What Bᵀp and p·s are at most when p is taken for a vertex, where rows have length 1; and p·s for its share of ‖w‖² at the end.
-VERTEX, OPTIMAL = 1e-9, 1e-12
-# Weights p_i below this share of the largest would be 0 but for the method, which comes near bounds and does not get there.
+# benchmarks/order.py times what these constants decide, on its small sets.
+
+# Steps: about ten are needed, twice that for columns that nearly depend on each other.
+MAX_STEPS = 40
+# Share of the way to the boundary that a step goes.
+STEP_TO_BOUNDARY = 0.999
+# p is taken for a vertex when no entry of Bᵀp, nor p·s, exceeds this, for rows of length 1.
+VERTEX = 1e-9
+# The plane is taken for the widest when p·s is at most this share of ‖w‖².
+OPTIMAL = 1e-12
+# Weights below this share of the largest are taken for 0: an interior point comes near the boundary and does not reach it.
 LIGHT = 1e-7
-# Columns below this, beside rows of length 1, count as of this size: the square of a larger reciprocal would hide all the others.
-SMALLEST = 1e-50
+# Columns smaller than this, beside rows of length 1, are scaled as if they had this size: the square of a larger factor would
+# hide all other columns.
+MIN_COLUMN_SIZE = 1e-50
 # Weights p_i/s_i below this share of the largest add nothing to the system.
-NOTHING = 1e-10
+NEGLIGIBLE = 1e-10
 
 
 class Answer(NamedTuple):
-    """w and b that may separate, with weights p that bound the margin; or, without w, weights of rows that may cancel."""
+    """A plane w, b that may separate, with weights p that bound the margin; or, without w, weights of rows that may cancel."""
 
     w: Array | None
     b: float
@@ -46,8 +52,11 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Rows (x_i, constant) in coordinates in which they have length 1: B, what they were divided by, what each entry of z costs
-    in ‖w‖², and the way back. Labels are signs of the rows of B."""
+    """The rows (x_i, constant), without their signs, in coordinates in which they are well scaled and have length 1.
+
+    B are the rows, divided by `norms`; `ridge` is what the square of each entry of z costs in ‖w‖². The other fields are for the
+    way back.
+    """
 
     B: Array
     norms: Array
@@ -59,16 +68,19 @@ class Coordinates:
 
     @staticmethod
     def of(X: Array, constant: float, free: bool) -> Coordinates:
-        """For rows of length about 1 at most. The constant is 0 for no intercept, and costs nothing in ‖w‖ if it is `free`."""
+        """Return the coordinates for rows X of length at most about 1.
+
+        The constant is 0 where there is no intercept, and costs nothing in ‖w‖ if it is `free`.
+        """
         centre = X.mean(axis=0) if free else np.zeros(X.shape[1])
         A, turn = X - centre, None
-        if A.shape[0] < A.shape[1]:  # as many columns as rows are enough: x = Qt, and so w = Qu
+        if A.shape[0] < A.shape[1]:  # as many columns as rows are enough: x = Qt, hence w = Qu
             turn, T = np.linalg.qr(A.T)
             A = T.T
         if constant:
             A = np.column_stack((A, np.full(len(A), constant)))
-        # coordinates of a turned space are not to be scaled: some may be rounding
-        sizes = np.maximum(_or_one(np.max(np.abs(A), axis=0)), SMALLEST)
+        # the coordinates of the span are not scaled: some may be mere rounding
+        sizes = np.maximum(_or_one(np.max(np.abs(A), axis=0)), MIN_COLUMN_SIZE)
         column_scale = 1 / sizes if turn is None else np.ones(A.shape[1])
         A = A * column_scale
         norms = _or_one(np.sqrt(np.sum(A * A, axis=1)))
@@ -77,7 +89,7 @@ class Coordinates:
         return Coordinates(A / norms[:, None], norms, ridge, column_scale, constant, centre, turn)
 
     def plane(self, z: Array) -> tuple[Array, Array]:
-        """w and b, in the units of X and of x·w, for one z or one in each row."""
+        """Return w and b, in the units of X and of x·w, for one z or for one in each row."""
         w = z * self.column_scale
         b = self.constant * w[..., -1] if self.constant else np.zeros(z.shape[:-1])
         w = w[..., :-1] if self.constant else w
@@ -85,7 +97,7 @@ class Coordinates:
         return w, b - w @ self.centre
 
     def point(self, w: Array, b: Array) -> Array:
-        """The z of planes, one in each row of w: what `plane` undoes."""
+        """Return the z of planes, one in each row of w: the inverse of `plane`."""
         z = w if self.turn is None else w @ self.turn
         if self.constant:
             z = np.column_stack((z, (b + w @ self.centre) / self.constant))
@@ -94,9 +106,9 @@ class Coordinates:
 
 @np.errstate(all="ignore")
 def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]:
-    """For rows y_i(x_i, constant) of length about 1 at most, the best first; none where floats do not get there.
+    """Return planes or weights for rows y_i(x_i, constant) of length at most about 1, the best first; none where floats fail.
 
-    The constant is 0 for no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w.
+    The constant is 0 where there is no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w.
     """
     rows = Coordinates.of(X, constant, free)
     B, norms = rows.B * signs[:, None], rows.norms
@@ -116,7 +128,7 @@ def _or_one(sizes: Array) -> Array:
 
 
 def _alternative(B: Array) -> tuple[Array | None, Array | None]:
-    """A z with Bz > 0, or the weights of a vertex of Bᵀp = 0, Σp = 1, p ≥ 0."""
+    """Return a z with Bz > 0, or the weights of a vertex of Bᵀp = 0, Σp = 1, p ≥ 0."""
     n, k = B.shape
     q = np.append(np.zeros(k), -1.0)
     cost = np.random.default_rng(1).random(len(B))
@@ -129,32 +141,32 @@ def _alternative(B: Array) -> tuple[Array | None, Array | None]:
 
 
 def _widest(B: Array, least: Array, ridge: Array, start: Array) -> tuple[Array, Array]:
-    """The z of least Σ ridge z² with Bz ≥ least, from one with Bz > 0, and its multipliers p."""
+    """Return the z of least Σ ridge z² with Bz ≥ least, from one with Bz > 0, and its multipliers p."""
     z = start * (1.2 / np.min(B @ start / least))
     p = float(ridge @ z**2) / (10 * len(B)) / (B @ z - least)
     before = math.inf
     for step in _steps(B, ridge, np.zeros(len(z)), -least, z, p):
         z, p, s = step
-        gap = float((p @ s) / (p @ least))  # NumPy's: NaN where floats end, and no error
-        if not gap > OPTIMAL or before < gap < 1e-6:  # the rest is rounding
+        gap = float((p @ s) / (p @ least))  # a NumPy division, which gives NaN and raises no error
+        if not gap > OPTIMAL or before < gap < 1e-6:  # a small gap that grows is rounding
             break
         before = gap
     return z, np.where(p > LIGHT * p.max(), p, 0.0)
 
 
 def _steps(B: Array, ridge: Array, q: Array, c: Array, z: Array, p: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """z, p > 0 and s = Bz + c > 0 after each step, from such z and p, while they are finite.
+    """Yield z, p > 0 and s = Bz + c > 0 after each step, from such z and p, while they are finite.
 
-    With weights p_i/s_i, H = Bᵀ diag(p/s) B + diag(r), the step that takes every p_i s_i to t_i is H dz = Bᵀ(t/s) - rz - q,
-    ds = B dz, dp = t/s - p - (p/s) ds. The first has t = 0; from how far it gets, and from dp ds, which it neglects, comes the t
-    of the second.
+    With weights p_i/s_i and H = Bᵀ diag(p/s) B + diag(r), the step that takes every p_i s_i to t_i is H dz = Bᵀ(t/s) - rz - q,
+    ds = B dz, dp = t/s - p - (p/s) ds. The predictor has t = 0. The t of the corrector follows from how far the predictor can go,
+    and from the product dp ds that it neglects.
     """
     n, k = B.shape
     s = B @ z + c
-    together = bool(ridge.any())  # p and z need not go equally far where nothing ties one to the other
-    for _ in range(MOST_STEPS):
+    together = bool(ridge.any())  # without a ridge nothing ties p to z, and their steps may have different lengths
+    for _ in range(MAX_STEPS):
         weights = p / s
-        heavy = np.flatnonzero(weights > NOTHING * weights.max())
+        heavy = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
         rows = B if 2 * len(heavy) > n else B[heavy]  # near the end few rows matter
         rows = rows * np.sqrt(weights if rows is B else weights[heavy])[:, None]
         H = rows.T @ rows
@@ -167,19 +179,19 @@ def _steps(B: Array, ridge: Array, q: Array, c: Array, z: Array, p: Array) -> It
             mean, after = float(p @ s) / n, float((p + _room(p, dp) * dp) @ (s + _room(s, ds) * ds)) / n
             share = ((after / mean) ** 3 * mean - dp * ds) / s
             dz = np.linalg.solve(H, share @ B - here)
-        except (np.linalg.LinAlgError, ArithmeticError):  # as far as floats go
+        except (np.linalg.LinAlgError, ArithmeticError):  # floats allow no further step
             return
         ds = B @ dz
         dp = share - p - weights * ds
-        far, near = NEARLY * _room(s, ds), NEARLY * _room(p, dp)
+        z_step, p_step = STEP_TO_BOUNDARY * _room(s, ds), STEP_TO_BOUNDARY * _room(p, dp)
         if together:
-            far = near = min(far, near)
-        z, s, p = z + far * dz, s + far * ds, p + near * dp
+            z_step = p_step = min(z_step, p_step)
+        z, s, p = z + z_step * dz, s + z_step * ds, p + p_step * dp
         if not math.isfinite(p @ s):
             return
         yield z, p, s
 
 
 def _room(x: Array, dx: Array) -> float:
-    """The largest step, up to 1, that leaves x + step·dx ≥ 0."""
+    """Return the largest step, up to 1, with x + step·dx ≥ 0."""
     return 1.0 / max(1.0, -float((dx / x).min()))

@@ -1,9 +1,10 @@
-"""The margin of many rows from games on few of them, each solved by an interior-point method where the rows are.
+"""The finder for hard margins of rows on a device: games on a working set, each solved by an interior-point method there.
 
-The rows in hand begin as a sample. The game on them, min ½‖Aᵀp‖² over p ≥ 0 with its mass in each group (the nearest points of
-two hulls), has an answer w with levels λ; one pass finds the rows of lowest A w, and those below their group's level come in. p
-bounds the margin from above and w from below, whatever the rows in hand are. An interior point costs a matrix of d columns a
-step, and as many steps for rows of any condition; nothing here is of length n but the scores, which stay where the rows are.
+The working set begins as a sample. The game on it, min ½‖Aᵀp‖² over p ≥ 0 with its mass in each group (the nearest points of two
+hulls), has an answer w with levels λ. One pass finds the rows of lowest A w, and those below the level of their group are added.
+p bounds the margin from above and w from below, whatever the working set is. A step of the interior-point method costs a d × d
+matrix, and the number of steps does not depend on the condition of the rows. Only the scores have length n, and they stay where
+the rows are.
 """
 
 from __future__ import annotations
@@ -23,25 +24,28 @@ from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.rows import Rows, nonzero
+from gordan.solve.playing import BRACKET_SHARE
 from gordan.trace import Moment, Trace
 
-# Rows for each column that are in hand at first, of each group, and that come in at most in a round.
-ROWS_A_COLUMN, LEAST_ROWS = 16, 512
-# Entries in hand at most: a step reads them a few times, and a pass over all rows has more.
-MOST_ENTRIES = 1 << 26
-# Games at most, steps in one, and how much of the way to the boundary a step goes.
-MOST_GAMES, MOST_STEPS, INSIDE = 60, 60, 0.995
-# Of the tolerance what the bracket in floats is brought to (the proved one is a little wider); of the bracket's width how exactly
-# the next game is solved, and the bounds of that.
-SHARE, INNER, LOOSEST, TIGHTEST = 0.9, 0.05, 0.03, 1e-13
-# Games without gain, each solved more exactly than the last, after which rounding is taken for the reason.
-MOST_STALLED = 2
-# ‖Aᵀp‖, for rows of norm 1 at most, below which the hulls are taken to meet.
+# benchmarks/gpu.py times what these constants decide.
+
+# Rows of each group that the working set begins with, and that are added in a round at most: this many per column, and at least
+# MIN_ROWS.
+ROWS_PER_COLUMN, MIN_ROWS = 16, 512
+# Entries of the working set: a step reads them a few times, and a pass over all rows reads more.
+MAX_ENTRIES = 1 << 26
+# Games, steps in one game, and the share of the way to the boundary that a step goes.
+MAX_GAMES, MAX_STEPS, STEP_TO_BOUNDARY = 60, 60, 0.995
+# The next game is solved to this share of the width of the bracket, within these bounds.
+INNER_SHARE, LOOSEST, TIGHTEST = 0.05, 0.03, 1e-13
+# Games without progress, each solved more exactly than the last, before rounding is taken for the reason.
+MAX_STALLED = 2
+# The hulls are taken to meet where ‖Aᵀp‖ is below this, for rows of norm at most 1.
 VANISHED = 1e-7
 
 
 class Equilibrium(NamedTuple):
-    """p over the rows in hand and how far their scores are above the level of their group; w, Aᵀp and the levels."""
+    """The p of the working set, how far its scores are above the level of their group (`slack`), w, v = Aᵀp and the levels."""
 
     p: Array
     slack: Array
@@ -51,7 +55,7 @@ class Equilibrium(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A direction: of w and A w, of the levels, of the slacks and of p."""
+    """A direction of w, of the scores A w, of the levels, of the slacks and of p."""
 
     w: Array
     scores: Any
@@ -61,7 +65,7 @@ class Step(NamedTuple):
 
 
 class Interior:
-    """The game on rows that have the first group first, and how many each group has; `mass` is that of p in each."""
+    """The game on rows that are sorted by group, with the size of each group; `mass` is that of p in each."""
 
     def __init__(self, rows: Rows, sizes: list[int], mass: float) -> None:
         self.rows, self.mass, self.sizes = rows.residing(), mass, sizes
@@ -70,28 +74,31 @@ class Interior:
         self.places = [self.rows.lift(np.arange(group.start, group.stop)) for group in self.groups]
 
     def solve(self, tol: float, deadline: Deadline) -> Equilibrium:
-        """Mehrotra's predictor and corrector until p·slack is this share of ‖Aᵀp‖², Aᵀp vanishes, or rounding ends it."""
+        """Return the equilibrium by Mehrotra's predictor-corrector method.
+
+        It ends when p·slack is the share `tol` of ‖Aᵀp‖², when Aᵀp vanishes, or when rounding allows no further step.
+        """
         p = self.rows.lift(np.concatenate([np.full(size, self.mass / size) for size in self.sizes]))
         w = v = self.rows.combine(p)
         scores = self._scores(w)
         levels = [float(2 * scores[group].min() - scores[group].mean()) - 1e-9 for group in self.groups]
         slack = self._less(scores, levels)
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             gap = float((p * slack).sum())
             if gap <= tol * dot(v, v) or math.sqrt(dot(v, v)) <= VANISHED or deadline.passed:
                 break
             centre, off = gap / self.rows.n, w - v
             factors = self._factors(p / slack)
-            plain = self._step(factors, p, slack, -p * slack, off)
-            if plain is None:
+            predictor = self._step(factors, p, slack, -p * slack, off)
+            if predictor is None:
                 break
-            ahead = _reach(p, plain.p), _reach(slack, plain.slack)
-            left = float(((p + ahead[0] * plain.p) * (slack + ahead[1] * plain.slack)).sum()) / gap
+            ahead = _step_length(p, predictor.p), _step_length(slack, predictor.slack)
+            left = float(((p + ahead[0] * predictor.p) * (slack + ahead[1] * predictor.slack)).sum()) / gap
             aim = centre * min(1.0, max(left, 1e-8)) ** 3
-            step = self._step(factors, p, slack, aim - p * slack - plain.p * plain.slack, off)
+            step = self._step(factors, p, slack, aim - p * slack - predictor.p * predictor.slack, off)
             if step is None:
                 break
-            t = min(_reach(p, step.p), _reach(slack, step.slack))
+            t = min(_step_length(p, step.p), _step_length(slack, step.slack))
             if t < 1e-8:
                 break
             w, p, scores = w + t * step.w, p + t * step.p, scores + t * step.scores
@@ -101,7 +108,7 @@ class Interior:
         return Equilibrium(self.rows.fetch(p), self.rows.fetch(slack), w, self.rows.combine(p), levels)
 
     def _factors(self, D: Any) -> tuple[Any, list[Any], list[float], Any]:
-        """I + Σ over groups of (AᵀDA - f fᵀ/ΣD), with f = AᵀD1 and ΣD of each, and D."""
+        """Return I + Σ over groups of (AᵀDA - f fᵀ/ΣD), with f = AᵀD1 and ΣD of each group, and D."""
         H, sums, totals = self.rows.lift(np.eye(self.rows.d)), [], []
         for group, place in zip(self.groups, self.places, strict=True):
             products, f, total = self.rows.moments(D[group], place)
@@ -111,7 +118,7 @@ class Interior:
         return H, sums, totals, D
 
     def _step(self, factors: Any, p: Any, slack: Any, rest: Any, off: Array) -> Step | None:
-        """The solution of the linear equations in which p·slack changes by `rest` and w - Aᵀp = `off` vanishes."""
+        """Return the step by which p·slack changes by `rest` and w - Aᵀp = `off` vanishes, both to first order; or None."""
         H, sums, totals, D = factors
         q = rest / slack
         missing = [self.mass - float((p[group] + q[group]).sum()) for group in self.groups]
@@ -130,61 +137,65 @@ class Interior:
         return self.rows.lift(self.rows.scores(w))
 
     def _less(self, scores: Any, levels: list[float]) -> Any:
-        """The scores less the level of their group."""
+        """Return the scores minus the level of their group."""
         less = scores + 0.0
         for group, level in zip(self.groups, levels, strict=True):
             less[group] -= level
         return less
 
     def _feasible(self, p: Any) -> Any:
-        """p with the mass of each group to the last digits."""
+        """Scale p, in place, so that each group has its mass to the last digits."""
         for group in self.groups:
             p[group] *= self.mass / float(p[group].sum())
         return p
 
 
-def _reach(x: Any, step: Any) -> float:
-    """How much of the step leaves x > 0, at most all of it."""
+def _step_length(x: Any, step: Any) -> float:
+    """Return the share of the step, at most 1, that leaves x > 0."""
     least = float((step / x).min())
-    return min(1.0, -INSIDE / least) if least < 0 else 1.0
+    return min(1.0, -STEP_TO_BOUNDARY / least) if least < 0 else 1.0
 
 
-def by_nearest_points(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
-    """Games on few rows, until the bracket in floats is narrow enough; for the sign until w separates or the hulls meet."""
-    with suppress(InputError):  # rows too small, large or unlike for float64 products: others will decide, or say so
+def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose the best w and p of games on a working set, when the bracket in floats is narrow enough and at the end.
+
+    Where only the sign is asked for, the search ends when w separates or the hulls meet. Each game costs a pass and at most
+    MAX_STEPS systems of d equations.
+    """
+    with suppress(InputError):  # products in float64 overflow or underflow: other finders decide, or report it
         if question.radius > 0:
             search = _Search(question, evidence)
             yield from search.proposals()
             if search.upper <= VANISHED and not question.sign_alone:
-                doubt()
+                decide_sign()
 
 
 class _Groups(NamedTuple):
-    """The group of each row, the same where the rows are if there are several, how many there are, and the mass of each."""
+    """The group of each row, here and (`stored`) where the rows are; the number of groups, and the mass of p in each."""
 
-    which: Array
-    placed: Any
-    many: int
+    of_row: Array
+    stored: Any
+    number: int
     mass: float
 
     @classmethod
     def of(cls, halves: Array | None, rows: Rows) -> _Groups:
         if halves is None:
             return cls(np.zeros(rows.n, np.int8), None, 1, 1.0)
-        which = halves.astype(np.int8, copy=False)
-        return cls(which, rows.place(which), 2, 0.5)
+        of_row = halves.astype(np.int8, copy=False)
+        return cls(of_row, rows.place(of_row), 2, 0.5)
 
 
 class _Search:
-    """The working set and the best bracket so far."""
+    """A search by games on a working set, with the best bracket so far."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
         self.question, self.effort = question, evidence.effort
         self.rows = question.rows.scaled(1 / question.radius)
-        self.noise = question.margin.robust / question.radius  # in the 2-norm: it takes so much off both ends
+        self.noise = question.margin.robust / question.radius  # in the 2-norm it lowers both ends by this much
         self.groups = _Groups.of(question.margin.intercept.halves(question.counted.signs), self.rows)
-        self.count = max(LEAST_ROWS, ROWS_A_COLUMN * self.rows.d)
-        self.most = max(4 * self.count, MOST_ENTRIES // self.rows.d)
+        self.count = max(MIN_ROWS, ROWS_PER_COLUMN * self.rows.d)
+        self.most = max(4 * self.count, MAX_ENTRIES // self.rows.d)
         self.lower, self.upper = 0.0, math.inf
         self.w, self.p = np.zeros(self.rows.d), (np.empty(0, np.intp), np.empty(0))
         self.moments: list[Moment] = []
@@ -196,59 +207,59 @@ class _Search:
 
     def proposals(self) -> Iterator[Proposal]:
         question, budget = self.question, self.question.budget
-        inside, inner, share, stalled, before = self._sample(), LOOSEST, SHARE, 0, 1.0
-        most = MOST_GAMES if budget.max_iter is None else min(MOST_GAMES, budget.max_iter)
+        inside, inner, share, stalled, before = self._sample(), LOOSEST, BRACKET_SHARE, 0, 1.0
+        most = MAX_GAMES if budget.max_iter is None else min(MAX_GAMES, budget.max_iter)
         status = "rounds"
         for t in range(1, most + 1):
             try:
                 found = self._game(inside).solve(inner, budget.time)
-                low = self._look(inside, found)
+                lowest = self._score(inside, found)
             except KeyboardInterrupt:
                 self.effort.stopped = True
                 break
-            self._tell(t)
-            over = self._over()
-            if over:
-                status = over
+            self._record(t)
+            reason = self._reason_to_stop()
+            if reason:
+                status = reason
                 break
             if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
                 yield self._proposal("callback", t)
-                share *= 0.5  # not narrow enough for the proof
-            new = self._violated(found, low, inside)
+                share *= 0.5  # the proved bracket was not narrow enough
+            new = self._violating(found, lowest, inside)
             stalled = 0 if len(new) or self.width < 0.9 * before else stalled + 1
-            if stalled > MOST_STALLED:
+            if stalled > MAX_STALLED:
                 status = "finished"
                 break
             before = self.width
-            inner = max(TIGHTEST, min(LOOSEST, INNER * self.width, inner if len(new) else 0.03 * inner))
-            inside = self._renewed(inside, found.slack, new)
+            inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.width, inner if len(new) else 0.03 * inner))
+            inside = self._updated(inside, found.slack, new)
         if not question.sign_alone and self.moments:
             yield self._proposal("interrupted" if self.effort.stopped else status, t)
 
-    def _over(self) -> str:
-        """Why there is no further game, if there is a reason."""
+    def _reason_to_stop(self) -> str:
+        """Return the status with which the search ends now, or an empty string if it goes on."""
         if self.effort.stopped:
             return "callback"
         vanished = self.upper <= (VANISHED if self.noise == 0 else 0.0)
         return "time-limit" if self.question.budget.spent else "finished" if vanished else ""
 
     def _sample(self) -> Array:
-        """Some rows of each group, group by group."""
+        """Return some rows of each group, sorted by group."""
         rng, chosen = np.random.default_rng(self.question.budget.seed), []
-        for g in range(self.groups.many):
-            own = nonzero(self.groups.which == g)
+        for g in range(self.groups.number):
+            own = nonzero(self.groups.of_row == g)
             chosen.append(own if len(own) <= self.count else own[np.unique(rng.integers(len(own), size=self.count))])
         return np.concatenate(chosen)
 
     def _game(self, inside: Array) -> Interior:
-        sizes = [int(np.count_nonzero(self.groups.which[inside] == g)) for g in range(self.groups.many)]
+        sizes = [int(np.count_nonzero(self.groups.of_row[inside] == g)) for g in range(self.groups.number)]
         return Interior(self.rows.part(inside), sizes, self.groups.mass)
 
-    def _look(self, inside: Array, found: Equilibrium) -> tuple[Array, Array]:
-        """The lowest rows of w; what w and p bound the margin by is noted."""
-        i, s = self.rows.lowest(found.w, self.count, self.groups.placed)
+    def _score(self, inside: Array, found: Equilibrium) -> tuple[Array, Array]:
+        """Return the rows of lowest score with their scores, and update the bracket by what w and p bound the margin by."""
+        i, s = self.rows.lowest(found.w, self.count, self.groups.stored)
         length, upper = math.sqrt(dot(found.w, found.w)), math.sqrt(dot(found.v, found.v))
-        firsts = [s[self.groups.which[i] == g].min() for g in range(self.groups.many)]
+        firsts = [s[self.groups.of_row[i] == g].min() for g in range(self.groups.number)]
         lower = self.groups.mass * float(sum(firsts)) / length - self.noise if length > 0 else 0.0
         upper = max(0.0, upper - self.noise)
         if lower > self.lower:
@@ -257,22 +268,22 @@ class _Search:
             self.upper, self.p = upper, (inside, found.p)
         return i, s
 
-    def _violated(self, found: Equilibrium, low: tuple[Array, Array], inside: Array) -> Array:
-        """Of the lowest rows those below the level of their group that are not in hand."""
-        i, s = low
-        below = i[s < np.array(found.levels)[self.groups.which[i]]]
+    def _violating(self, found: Equilibrium, lowest: tuple[Array, Array], inside: Array) -> Array:
+        """Return those of the lowest rows that are below the level of their group and not in the working set."""
+        i, s = lowest
+        below = i[s < np.array(found.levels)[self.groups.of_row[i]]]
         return below[np.isin(below, inside, invert=True)]
 
-    def _renewed(self, inside: Array, slack: Array, new: Array) -> Array:
-        """The rows in hand with the new ones, without those farthest above their level where they are too many."""
+    def _updated(self, inside: Array, slack: Array, new: Array) -> Array:
+        """Return the working set with the new rows, without those farthest above their level where it is too large."""
         room = self.most - len(new)
         if len(inside) > room:
             inside = inside[np.argpartition(slack, room)[:room]]
         together = np.concatenate((inside, new))
-        return together[np.lexsort((together, self.groups.which[together]))]
+        return together[np.lexsort((together, self.groups.of_row[together]))]
 
-    def _tell(self, t: int) -> None:
-        """Note the round, and show it to whoever watches, who may want to stop."""
+    def _record(self, t: int) -> None:
+        """Record the round, and show it to the user's callback, which may stop the search."""
         lower, upper = self.question.radius * self.lower, self.question.radius * self.upper
         length = math.sqrt(dot(self.w, self.w))
         seconds, passes = time.perf_counter() - self.begun, self.rows.passes

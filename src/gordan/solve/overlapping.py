@@ -1,11 +1,11 @@
-"""Rows that cancel, and span, by Newton's method on the squared hinge loss: for data that overlaps.
+"""The finder for data that overlaps: rows that cancel and span, by Newton's method on the squared hinge loss.
 
-With p_i = (1 - A_i·w)₊ the gradient of ½Σ(1 - A_i·w)₊² is -Σ p_i A_i: where the loss has a least value above 0, the rows with
-A_i·w < 1 cancel with weights p > 0. Unlike a vertex these are many rows, none of which is nearly superfluous, and so few steps of
-linear algebra find and prove them. Where the rows in hand are separable instead, the loss goes to 0 along a separator.
+With p_i = (1 - A_i·w)₊ the gradient of ½Σ(1 - A_i·w)₊² is -Σ p_i A_i: where the minimum of the loss is positive, the rows with
+A_i·w < 1 cancel with weights p > 0. Unlike those of a vertex these are many rows, none of which is nearly superfluous, so that a
+few steps of linear algebra find and prove them. Where the rows are separable instead, the loss falls to 0 along a separator.
 
-Each step is the least-squares solution for the rows that are active, as in O. L. Mangasarian, A finite Newton method for
-classification, Optim. Methods Softw. 17, 2002; near the end these stay the same and the step is exact.
+Each step is the least-squares solution for the active rows, as in O. L. Mangasarian, A finite Newton method for classification,
+Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and the step is exact.
 """
 
 from __future__ import annotations
@@ -21,35 +21,44 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 
-# Rows to begin with, for each column: labels of random sign are inseparable from 2 on, those that follow a plane with much noise
-# from about 3. Each further round has those that the last plane has on the wrong side, as many more at most; at least the nearest
-# to it, one a column, or there would be many rounds with few.
-ROWS_A_COLUMN, ROUNDS = 4, 5
-# Columns at most, and copies of the rows in hand that are in use at a time.
-MOST_COLUMNS, COPIES = 3000, 4
-# Steps at most (about eight are needed), and how often one is halved.
-STEPS, HALVINGS = 40, 20
-# Added to the diagonal of the equations, as a share of it; and weights that count as 0, as a share of the largest.
-RIDGE, LIGHT = 1e-13, 1e-9
-# Share of other scores below which a negative one may be rounding.
-ROUNDING = 1e-6
+# benchmarks/overlap.py times what these constants decide.
+
+# Rows per column that the search begins with: random labels are inseparable from 2 on, those that follow a plane with much noise
+# from about 3. Each further round adds at most as many, of the rows on the wrong side of the last plane; and at least one per
+# column, the nearest to the plane, since there would be many rounds otherwise.
+ROWS_PER_COLUMN, MAX_ROUNDS = 4, 5
+# Columns up to which the d × d system of a step is worth its time.
+MAX_COLUMNS = 3000
+# Copies of the rows that exist at a time.
+COPIES = 4
+# Newton steps (about eight are needed), and halvings of one step.
+MAX_STEPS, MAX_HALVINGS = 40, 20
+# What is added to the diagonal of the equations, relative to their trace, so that they are never singular.
+RIDGE = 1e-13
+# Weights below this share of the largest count as 0.
+LIGHT = 1e-9
+# Negative scores below this share of the largest may be rounding.
+NEGLIGIBLE_SCORE = 1e-6
 
 
 def applies(question: Question) -> bool:
-    """Whether there are as many rows as are needed, and room; for smaller data other finders and exact weights are at hand."""
+    """Return whether there are enough rows, and room for them; smaller data is left to finders with exact weights."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
-    rows = min(n, ROUNDS * ROWS_A_COLUMN * k)
-    return n > 2 * k and k <= MOST_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
+    rows = min(n, MAX_ROUNDS * ROWS_PER_COLUMN * k)
+    return n > 2 * k and k <= MAX_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
 
 
-def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
-    """Rows in hand that cancel; or their separator, and then more rows."""
+def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose rows of a growing sample that cancel; or a plane that separates the sample, if it may separate all rows.
+
+    A round costs about eight systems of d equations, made from the sample, and a pass.
+    """
     A = question.unit_rows.A
     n = A.n
-    count = ROWS_A_COLUMN * A.d
+    count = ROWS_PER_COLUMN * A.d
     rng = np.random.default_rng(question.budget.seed)
     inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if question.budget.spent:
             return
         rows = (A if len(inside) == n else A.take(inside)).dense()
@@ -69,7 +78,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
             return
         v = w / columns
         lowest, scores = A.lowest(v, count + len(inside))
-        if scores[0] > -ROUNDING * abs(scores[-1]):  # to have it checked costs several passes
+        if scores[0] > -NEGLIGIBLE_SCORE * abs(scores[-1]):  # otherwise the several passes of a check would be wasted
             yield Proposal(*A.plane(v))
         outside = np.isin(lowest, inside, invert=True)
         wrong = int(np.count_nonzero(outside & (scores <= 0)))
@@ -80,10 +89,10 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
 
 @np.errstate(all="ignore")
 def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | None]:
-    """w, with p = (1 - Aw)₊ where the rows of p cancel; without p where w separates; None where neither is reached."""
+    """Return w and p = (1 - Aw)₊ where the rows of p cancel; w alone where it separates; neither where neither is reached."""
     m, k = A.shape
     w, s = np.zeros(k), np.zeros(m)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         if question.budget.spent:
             break
         active = s < 1
@@ -97,7 +106,7 @@ def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | Non
             break
         ds, t, slope = A @ step, 1.0, float(down @ step)
         loss = _loss(s)
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             if _loss(s + t * ds) <= loss - 1e-4 * t * slope:
                 break
             t /= 2

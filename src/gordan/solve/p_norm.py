@@ -1,13 +1,13 @@
-"""The restricted game in a norm 2 < p < ∞: the least ‖Aᵀz + r‖_p that the p-player can reach with the rows in hand.
+"""The restricted game in a norm 2 < p < ∞: the least ‖Aᵀz + r‖_p that the p-player can reach with the rows of the working set.
 
 f(z) = ½‖v‖_p² of v = Aᵀz + r has the gradient g = A w, w = ω∘v with ω_j = (|v_j|/‖v‖_p)^{p-2}, and the Hessian
 
     A ((p-1) diag(ω) - (p-2) w wᵀ/‖v‖_p²) Aᵀ.
 
-Its second part does not show at the optimum: there g is constant on the free rows of a group, whose total cannot change. So
-each step solves the quadratic game of the first part, which is a `Restricted` one with the Gram matrix of A diag(ω)^½, and near
-the optimum these are Newton's steps. Far from it ω says little, the less the larger p is; so p is raised from 2 by factors, each
-optimum being a good start for the next.
+The second part vanishes at the optimum: there g is constant on the free rows of a group, whose total cannot change. So each step
+solves the quadratic game of the first part, which is a `Restricted` one with the Gram matrix of A diag(ω)^½, and near the optimum
+these are Newton's steps. Far from it ω says little, the less the larger p is. So p is raised from 2 by factors, each optimum
+being a good start for the next.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from gordan.geometry import dual_vector, norm
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, FeasibleSet, Gram, Restricted
 
-# The exponents on the way, and how far the gap is closed at each of them.
-FIRST, FACTOR, ROUGH = 3.0, 1.6, 1e-3
-MOST_STEPS, PATIENCE = 100, 6
-# v = 0 up to rounding, for rows of norm at most 1.
-ZERO = 1e-13
+# The first exponent above 2, the factor by which it is raised, and the gap that is closed at each exponent on the way.
+FIRST_EXPONENT, EXPONENT_FACTOR, ROUGH_TOL = 3.0, 1.6, 1e-3
+# Newton steps at one exponent, and steps without a smaller gap before they end.
+MAX_STEPS, PATIENCE = 100, 6
+# ‖v‖ below this is rounding, for rows of norm at most 1: v = 0.
+ZERO_NORM = 1e-13
 
 
 class Point(NamedTuple):
-    """z with v = Aᵀz + r, ‖v‖, the gradient, the level of each group, and what z loses to the best answer to w, over ‖v‖²."""
+    """A point z with v = Aᵀz + r, ‖v‖, the gradient, the level of each group, and the duality gap over ‖v‖²."""
 
     z: Array
     v: Array
@@ -43,7 +44,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PNormGame:
-    """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
+    """The game on the working set, for the p that are `allowed`; r is what rows outside add to Aᵀp."""
 
     rows: Rows
     allowed: FeasibleSet
@@ -51,48 +52,48 @@ class PNormGame:
     deadline: Deadline = UNLIMITED
 
     def solve(self, p: float, z: Array, tol: float, *, near: bool) -> Equilibrium:
-        """The equilibrium in the p-norm from the guess z; if it is `near`, z is feasible, and the optimum of some of the rows."""
+        """Return the equilibrium in the p-norm from the guess z; if it is `near`, z is feasible and optimal for some rows."""
         point = self._descend(p, z, tol) if near else self._raised(p, z, tol)
-        if near and point.gap > 10 * tol and not self._late:
+        if near and point.gap > 10 * tol and not self.deadline.passed:
             again = self._raised(p, z, tol)
             point = again if again.length <= point.length else point
         return Equilibrium(point.z, point.gradient, point.levels, point.gap <= 10 * tol)
 
     def _raised(self, p: float, z: Array, tol: float) -> Point:
-        """From the optimum in the 2-norm, p being raised by factors."""
+        """Descend from the optimum in the 2-norm, raising the exponent to p by factors."""
         if self._unaffordable:
             return self.at(p, self.allowed.filled(z))
-        pull, rest = self.rows.scores(self.r), dot(self.r, self.r)
-        z = self._quadratic(self.rows.gram(np.arange(self.rows.n)), pull, rest).solve(z, tol).p
+        linear, constant = self.rows.scores(self.r), dot(self.r, self.r)
+        z = self._quadratic(self.rows.gram(np.arange(self.rows.n)), linear, constant).solve(z, tol).p
         first = self.at(p, z)
-        exponent = FIRST
-        while exponent < p and first.length > ZERO and not self._late:
-            z = self._descend(exponent, z, ROUGH).z
-            exponent *= FACTOR
+        exponent = FIRST_EXPONENT
+        while exponent < p and first.length > ZERO_NORM and not self.deadline.passed:
+            z = self._descend(exponent, z, ROUGH_TOL).z
+            exponent *= EXPONENT_FACTOR
         last = self._descend(p, z, tol)
         return last if last.length < first.length else first
 
     def at(self, p: float, z: Array) -> Point:
-        """What there is to know about z."""
+        """Return the point z with its gradient, levels and gap."""
         v = self.rows.combine(z) + self.r
         length = norm(v, p)
         gradient = self.rows.scores(dual_vector(v, p))
         lowest, levels = self.allowed.cheapest(gradient)
-        gap = (dot(z, gradient) - lowest) / length**2 if length > ZERO else 0.0
+        gap = (dot(z, gradient) - lowest) / length**2 if length > ZERO_NORM else 0.0
         return Point(z, v, length, gradient, levels, gap)
 
     def _descend(self, p: float, z: Array, tol: float) -> Point:
-        """Newton's steps, shortened where f would rise."""
+        """Take Newton's steps, shortened where f would rise, and return the point of smallest gap."""
         point = best = self.at(p, z)
         damping, patience = 0.0, PATIENCE
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if best.gap <= tol or patience < 0 or self._unaffordable:
                 break
             weights = (np.abs(point.v) / point.length) ** (p - 2)
             K = self.rows.gram(np.arange(len(z)), weights=weights + damping * float(np.max(weights)))
             slope = point.gradient / (p - 1)
             quadratic = self._quadratic(K, slope - K @ point.z, point.length**2)
-            # K z + pull has the rounding errors of K z, which matter at the end
+            # `descend` is given the slope itself: K z + linear has the rounding errors of K z, which matter at the end
             answer = quadratic.solve(point.z, 1e-12) if patience == PATIENCE else quadratic.descend(point.z, 1e-12, slope)
             after = self.at(p, answer.p)
             if after.gap > 0.5 * point.gap:
@@ -103,27 +104,23 @@ class PNormGame:
             best, patience = (point, PATIENCE) if point.gap < best.gap else (best, patience - 1)
         return best
 
-    def _quadratic(self, K: Array, pull: Array, rest: float) -> Restricted:
-        return Restricted(Gram(K), self.allowed, pull, rest, self.rows.d, self.deadline)
-
-    @property
-    def _late(self) -> bool:
-        return self.deadline.passed
+    def _quadratic(self, K: Array, linear: Array, constant: float) -> Restricted:
+        return Restricted(Gram(K), self.allowed, linear, constant, self.rows.d, self.deadline)
 
     @property
     def _unaffordable(self) -> bool:
-        """Whether there is no time for one more Gram matrix."""
+        """Return whether there is no time for one more Gram matrix."""
         return not self.deadline.affords(self.deadline.pace.gram(self.rows, self.rows.n, self.rows.n))
 
 
 def _shortened(p: float, v: Array, dv: Array) -> float:
-    """The t in (0, 1] with ‖v + t dv‖_p least."""
+    """Return the t in (0, 1] with ‖v + t dv‖_p least."""
 
     def slope(t: float) -> float:
         return dot(dual_vector(v + t * dv, p), dv)
 
     if slope(1.0) <= 0 or slope(0.0) >= 0:
         return 1.0
-    from scipy.optimize import brentq  # here: importing it takes as long as all the rest of gordan
+    from scipy.optimize import brentq  # imported here: it takes as long as all the rest of gordan
 
     return float(brentq(slope, 0.0, 1.0, xtol=1e-9, rtol=1e-6))

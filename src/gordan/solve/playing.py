@@ -1,4 +1,4 @@
-"""The finder that plays: a method of the registry, until the bracket in floats is narrow enough to be worth proving."""
+"""The finders that play: a method of the registry, until the bracket in floats is narrow enough to be worth proving."""
 
 from __future__ import annotations
 
@@ -22,39 +22,45 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
-from gordan.solve.double_oracle import DoubleOracle, double_oracle, limit_in_hand
-from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
+from gordan.solve.double_oracle import DoubleOracle, double_oracle, working_set_limit
+from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
 from gordan.trace import Moment, Trace
 
+# benchmarks/compare.py and order.py time what these constants decide.
+
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
-DOUBT = 4
-# Share of R that ‖Aᵀp‖ is at most when the hulls are taken to meet, where the sign alone is asked for.
+ROUNDS_BEFORE_DOUBT = 4
+# The hulls are taken to meet where ‖Aᵀp‖ is at most this share of R and only the sign is asked for.
 VANISHED = 1e-6
-# Of the tolerance, what the float bracket is brought to: the certified one is a little wider.
-SHARE = 0.9
-# Of the tolerance, how exactly a game on few rows is solved: the gap is then what the other rows make it.
-INNER = 0.3
-# Rounds of the methods that solve a game in each of them, and of all others.
+# The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
+BRACKET_SHARE = 0.9
+# A game on the working set is solved to this share of the tolerance, so that the gap is due to the other rows.
+INNER_SHARE = 0.3
+# The round limits of the methods that solve a game in each round, and of all others.
 FEW_ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
-MOST_ROUNDS = 100_000
-# Methods and forms whose vectors over rows stay where the rows are, unless a checkpoint has to hold them or there are caps.
+MAX_ROUNDS = 100_000
+# Methods and forms whose vectors over rows stay on the device, unless a checkpoint has to hold them or there are caps.
 RESIDENT = {("smooth_perceptron", "published")}
-# What goes on, for norm 2 and for others, where the rows need a larger working set than fits.
+# The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
-# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
-# copies of X, so many at a time, and no more than a way to propose.
-FAR, MOST_MOVED, COPIES = 0.9, 1 << 24, 4
-# Relative difference of R between two storages of the same rows, at most: one may be a device that adds in float32.
+# With a free intercept the points are centred if the norm of their mean is at least this share of R.
+FAR_FROM_ZERO = 0.9
+# A centred copy is made of at most this many entries; this many copies exist at a time.
+MAX_CENTRED_ENTRIES, COPIES = 1 << 24, 4
+# The largest relative difference of R between two storages of the same rows: one may be a device that adds in float32.
 SAME_RADIUS = 1e-3
 
-Doubt = Callable[[], None]
+DecideSign = Callable[[], None]
 
 
 class Notes(NamedTuple):
-    """What a run has to know of itself when it is resumed: whether the points were `moved`, the R that they were divided by
-    (`scale`) and that of the points as they are (`radius`), the passes before the first round, whether the sign was asked for,
-    the separator that this gave, and the seconds spent."""
+    """What a run needs to know of itself when it is resumed.
+
+    That is whether the points were centred (`moved`), the R that they were divided by (`scale`) and that of the points as they
+    are (`radius`), the passes before the first round, whether the finders of the sign were asked (`doubted`), the separator that
+    they found, and the seconds spent.
+    """
 
     moved: bool
     scale: float
@@ -66,67 +72,75 @@ class Notes(NamedTuple):
     seconds: float
 
 
-def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
-    """Play the method that was asked for, from what the evidence has or from `start`; for the sign alone few rounds of "auto"."""
+def by_playing(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
+    """Propose the best w and p of the method that was chosen, from the best p so far or from `start`.
+
+    Where only the sign is asked for, a few rounds of the double oracle are played.
+    """
     if question.sign_alone:
-        yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
+        yield from _Playing(question, evidence, decide_sign, double_oracle(seed=question.budget.seed)).proposals(None)
     else:
-        yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
+        yield from _Playing(question, evidence, decide_sign, question.play.method).proposals(_start(question, evidence))
 
 
-def by_margin_without_noise(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
-    """The double oracle: where no plane stands the noise, its p often proves that, and always if the data cannot be separated."""
-    yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
+def by_margin_without_noise(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
+    """Propose the w and p of the margin without noise, by the double oracle.
+
+    Where no plane withstands the noise, this p often proves it, and always if the data is not separable.
+    """
+    yield from _Playing(question, evidence, decide_sign, double_oracle(seed=question.budget.seed)).proposals(None)
 
 
-def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
-    """Newton's method on the game with a proximal term, for rows that can only be passed over."""
-    yield from _Playing(question, evidence, doubt, proximal_newton()).proposals(_start(question, evidence))
+def by_newton(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
+    """Propose the w and p of Newton's method on the game with a proximal term, which needs the rows in passes only."""
+    yield from _Playing(question, evidence, decide_sign, proximal_newton()).proposals(_start(question, evidence))
 
 
-def by_accelerated_game(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
-    """A pass a round and nothing else: what is left where the rows of positive weight no longer fit in memory."""
+def by_accelerated_game(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
+    """Propose the w and p of an accelerated method, which costs a pass a round, where the working set does not fit in memory."""
     margin, p_set = question.margin, question.p_set
     method = methods.get(GAMES[margin.norm > 2]).for_norm(_played_norm(margin.norm, question.problem.X.d))
     if margin.robust > 0:
         method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
     trace, centre = evidence.effort.trace, p_set.centre
     found = centre if trace is None or trace.p_best is None else trace.p_best
-    yield from _Playing(question, evidence, doubt, method).proposals(0.5 * found + 0.5 * centre)
+    yield from _Playing(question, evidence, decide_sign, method).proposals(0.5 * found + 0.5 * centre)
 
 
 def outgrown(question: Question, evidence: Evidence) -> bool:
-    """Whether more rows than can be in hand have a weight that is neither 0 nor at its cap."""
-    trace, most = evidence.effort.trace, question.shared(_limit_in_hand)
-    if trace is None or trace.p_best is None or most is None or question.budget.max_iter is not None:
+    """Return whether more rows than the working set can hold have a weight that is neither 0 nor at its cap."""
+    trace = evidence.effort.trace
+    if trace is None or trace.p_best is None or question.budget.max_iter is not None:
         return False
-    return _free(trace.p_best, question.p_set.caps) >= most
+    return _has_too_many_free_rows(question, trace.p_best)
 
 
-def _limit_in_hand(question: Question) -> int | None:
-    return limit_in_hand(question.rows, len(question.p_set.members))
+def _has_too_many_free_rows(question: Question, p: Array) -> bool:
+    limit, caps = question.shared(_working_set_limit), question.p_set.caps
+    free = p > 0 if caps is None else (p > 0) & (p < caps)
+    return limit is not None and int(np.count_nonzero(free)) >= limit
+
+
+def _working_set_limit(question: Question) -> int | None:
+    return working_set_limit(question.rows, len(question.p_set.members))
 
 
 def many_at_caps(question: Question) -> bool:
-    """Whether more rows are at their caps than can be in hand: passes over all rows tell sooner which these are."""
+    """Return whether more rows are at their caps than a working set can hold: passes show sooner which these are."""
     nu, rows = question.margin.nu, question.rows
-    return nu is not None and nu * rows.n > MAX_WORKING_SET and rows.in_memory and rows.d <= MOST_COLUMNS
+    return nu is not None and nu * rows.n > MAX_WORKING_SET and rows.in_memory and rows.d <= MAX_HESSIAN_COLUMNS
 
 
 def may_be_copied(rows: Rows) -> bool:
-    """Whether these rows, spread out, are few enough to be moved."""
+    """Return whether a dense, centred copy of these rows may be made."""
     cells = rows.n * rows.d
-    return cells <= MOST_MOVED and rows.in_memory and fits(8 * COPIES * cells)
-
-
-def _free(p: Array, caps: Array | None) -> int:
-    return int(np.count_nonzero(p > 0 if caps is None else (p > 0) & (p < caps)))
+    return cells <= MAX_CENTRED_ENTRIES and rows.in_memory and fits(8 * COPIES * cells)
 
 
 def _start(question: Question, evidence: Evidence) -> Array | None:
-    """p to start from, a little of it spread over all rows: a start must be positive."""
+    """Return the p to start from, with a little weight on every row: a start must be positive."""
     trace = evidence.effort.trace
-    # under noise the p of the margin without it is a poor start: twice the rounds
+    # under noise the p of the margin without it is a poor start, which doubles the rounds
     found = question.play.start if trace is None or question.play.method.noisy else trace.p_best
     if found is None:
         return None
@@ -135,24 +149,24 @@ def _start(question: Question, evidence: Evidence) -> Array | None:
 
 @dataclass(eq=False)
 class _Playing:
-    """One method at play for one question; `doubted`: the finders of the sign have been asked."""
+    """One run of a method for one question; `doubted` says whether the finders of the sign have been asked."""
 
     question: Question
     evidence: Evidence
-    doubt: Doubt
+    decide_sign: DecideSign
     method: Method
     doubted: bool = False
 
     def proposals(self, start: Array | None) -> Iterator[Proposal]:
-        """What is left at the end of the run: the best w and the best p."""
+        """Propose the best w and the best p at the end of the run."""
         question = self.question
-        before = self._before()
-        moved, R = self._moved(before)
+        before = self._restored_notes()
+        moved, R = self._played_rows(before)
         rows = moved.scaled(1 / R) if R > 0 else moved
         rows = rows.residing() if self._resides(rows) else rows
         try:
             trace = self._run(question.p_set.start(start), moved, rows, R)
-        except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
+        except KeyboardInterrupt:  # before the end of the first round, when there is only p_0
             self.evidence.effort.stopped = True
             yield Proposal(p=question.p_set.centre)
             return
@@ -163,29 +177,30 @@ class _Playing:
         yield Proposal(w, b, p, trace=trace, rounds=int(trace.t[-1]), passes=passes)
 
     def _resides(self, rows: Rows) -> bool:
-        """Whether vectors over rows can stay on a device."""
+        """Return whether vectors over rows can stay on a device."""
         question, method = self.question, self.method
         held = question.play.checkpoint is not None or question.p_set.caps is not None
         return rows.storage.on_device and (method.name, method.form) in RESIDENT and not held
 
     def _run(self, p0: Array, moved: Rows, rows: Rows, R: float) -> Trace:
-        """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
+        """Run the method from p_0 until `_look` stops it. Only the method that was asked for writes checkpoints."""
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.on(rows, question.p_set, p0)
         noise = question.margin.robust
-        if noise > 0 and not method.noisy:  # what it finds is measured under the noise
+        if noise > 0 and not method.noisy:  # the method ignores the noise, but its bracket is measured under it
             ball = Ball(rows.d, question.margin.robust_norm, noise * rows.scale)
             form = replace(form, game=replace(form.game, noise=ball))
         checkpoint = question.play.checkpoint if method is question.play.method else None
-        # what is resumed must not depend on the pace
+        # a run with a checkpoint must not depend on the pace, which may be another when it is resumed
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
-        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, INNER * question.tol if noise == 0 else 0.0)))
+        if isinstance(form, DoubleOracle):  # a round may take long, so that it looks at the clock itself
+            tol = INNER_SHARE * question.tol if noise == 0 else 0.0
+            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, tol)))
         elif isinstance(form, ProximalNewton):
             form = replace(form, deadline=deadline)
         if checkpoint is not None:
-            self._require(form)
-        rounds = FEW_ROUNDS.get(method.name, MOST_ROUNDS) if budget.max_iter is None else budget.max_iter
+            self._require_same_problem(form)
+        rounds = FEW_ROUNDS.get(method.name, MAX_ROUNDS) if budget.max_iter is None else budget.max_iter
         return dynamics.run(
             form,
             rounds,
@@ -200,105 +215,98 @@ class _Playing:
             notes=lambda: self._notes(moved, R),
         )
 
-    # ---- when to stop -----------------------------------------------------------------------------------------------
+    # ---- when to stop ---------------------------------------------------------------------------------------------------
 
     def _look(self, moment: Moment) -> bool:
-        """At a recorded round: whether to stop."""
+        """Return whether to stop, at a recorded round."""
         question, evidence = self.question, self.evidence
         if question.sign_alone:
-            return moment.lower > 0 or moment.t >= DOUBT or moment.upper <= VANISHED * question.radius
+            return moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT or moment.upper <= VANISHED * question.radius
         if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
-        if self._outgrows(moment.p):
+        bounded = question.play.auto and self.method.name == "double_oracle"
+        if moment.p is not None and bounded and _has_too_many_free_rows(question, moment.p):
             return True
         if moment.lower > 0:
-            return moment.gap <= SHARE * question.tol
-        return self._vanishing(moment)
+            return moment.gap <= BRACKET_SHARE * question.tol
+        return self._vanishes(moment)
 
-    def _vanishing(self, moment: Moment) -> bool:
-        """Whether to stop where no margin is positive so far. Before that the finders of the sign are asked."""
+    def _vanishes(self, moment: Moment) -> bool:
+        """Return whether to stop where no margin is positive so far. The finders of the sign are asked before."""
         question, evidence = self.question, self.evidence
-        small = moment.upper <= SHARE * question.tol * question.radius
+        small = moment.upper <= BRACKET_SHARE * question.tol * question.radius
         if question.margin.robust > 0:
-            return moment.upper <= 0  # it falls to 0 where no plane stands the noise
+            return moment.upper <= 0  # it falls to 0 where no plane withstands the noise
         if question.margin.nu is not None:
             if not small:
                 return False
-            self._ask()
+            self._ask_once()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
-        if moment.t >= DOUBT and self._ask() and evidence.sign_decided:
+        if moment.t >= ROUNDS_BEFORE_DOUBT and self._ask_once() and evidence.sign_decided:
             return evidence.witness is not None
-        doubtful = self.doubted and not evidence.sign_decided
-        return small if doubtful else moment.upper <= 0
+        undecided = self.doubted and not evidence.sign_decided
+        return small if undecided else moment.upper <= 0
 
-    def _ask(self) -> bool:
-        """Ask the finders of the sign, once; whether that was now."""
+    def _ask_once(self) -> bool:
+        """Ask the finders of the sign unless they were asked before; return whether they were asked now."""
         if self.doubted:
             return False
         self.doubted = True
-        self.doubt()
+        self.decide_sign()
         return True
 
-    def _outgrows(self, p: Array | None) -> bool:
-        """Whether the working set has no room for the rows of positive weight."""
-        question = self.question
-        if p is None or not question.play.auto or self.method.name != "double_oracle":
-            return False
-        most = question.shared(_limit_in_hand)
-        return most is not None and _free(p, question.p_set.caps) >= most
+    # ---- the rows that are played on ------------------------------------------------------------------------------------
 
-    # ---- where rows are played on -----------------------------------------------------------------------------------
-
-    def _moved(self, before: Notes | None) -> tuple[Rows, float]:
-        """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
+    def _played_rows(self, before: Notes | None) -> tuple[Rows, float]:
+        """Return the rows to play on, and their R: with a free intercept points that are far from 0 as a whole are centred.
 
         γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more. A run
         that is resumed goes on with the rows it had, wherever they are stored now.
         """
         question, raw, radius = self.question, self.question.rows, self.question.radius
         if before is not None:
-            played = self._around(self._mean()) if before.moved else raw
+            played = self._centred(self._mean()) if before.moved else raw
             raw.passes, played.passes = before.passes
             return played, before.scale
         fixed = not question.margin.intercept.grouped
         if fixed or radius == 0 or raw.storage.mapped or not may_be_copied(raw):
             return raw, radius
         mean = self._mean()
-        if norm_of(mean, question.margin.norm) < FAR * radius:
+        if norm_of(mean, question.margin.norm) < FAR_FROM_ZERO * radius:
             return raw, radius
-        moved = self._around(mean)
+        moved = self._centred(mean)
         R = moved.radius(question.margin.norm)
         return (moved, R) if SMALLEST_RADIUS <= R <= radius else (raw, radius)
 
     def _mean(self) -> Array:
-        """The mean of the points."""
+        """Return the mean of the points."""
         signs, radius = self.question.counted.signs, self.question.radius
         return self.question.rows.scaled(1 / radius).combine(signs / len(signs)) * radius
 
-    def _around(self, mean: Array) -> Rows:
-        """The rows of the points less their mean."""
+    def _centred(self, mean: Array) -> Rows:
+        """Return the rows of the points minus their mean."""
         raw, signs = self.question.rows, self.question.counted.signs
         here = raw if raw.in_memory else raw.take(np.arange(raw.n))
         return of(here.dense() * signs[:, None] - mean, signs, threads=self.question.budget.threads)
 
-    # ---- checkpoints ------------------------------------------------------------------------------------------------
+    # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
     def _notes(self, moved: Rows, R: float) -> Notes:
-        """What a checkpoint holds of this run, beside what the loop knows. That a witness was found is found out again."""
+        """Return what a checkpoint holds of this run, beside what the loop knows. A witness is not stored but found again."""
         question, evidence = self.question, self.evidence
         seconds = time.perf_counter() - question.budget.started + evidence.effort.earlier
         doubted = self.doubted and evidence.witness is None
         passes = question.rows.passes, moved.passes
         return Notes(moved is not question.rows, R, question.radius, passes, doubted, evidence.w, evidence.b or 0.0, seconds)
 
-    def _before(self) -> Notes | None:
-        """What the checkpoint says of the run that it was written by."""
+    def _restored_notes(self) -> Notes | None:
+        """Return what the checkpoint says of the run that wrote it, and restore it; raise InputError if it is of other data."""
         question, checkpoint = self.question, self.question.play.checkpoint
         notes: Notes | None = None if checkpoint is None else checkpoint.restored("notes", Notes)
         if notes is None:
             return None
-        too_large = notes.moved and question.rows.n * question.rows.d > MOST_MOVED
+        too_large = notes.moved and question.rows.n * question.rows.d > MAX_CENTRED_ENTRIES
         if abs(notes.radius - question.radius) > SAME_RADIUS * question.radius or too_large:
             raise InputError(f"{checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
         self.doubted = notes.doubted
@@ -307,7 +315,7 @@ class _Playing:
         self.evidence.effort.earlier = notes.seconds
         return notes
 
-    def _require(self, form: dynamics.Form) -> None:
+    def _require_same_problem(self, form: dynamics.Form) -> None:
         """Refuse the checkpoint of another problem."""
         question, margin, problem = self.question, self.question.margin, self.question.problem
         facts: dict[str, Any] = {"task": "maximize_margin", "norm": margin.norm, "nu": margin.nu}
@@ -317,18 +325,18 @@ class _Playing:
 
 
 def _played_norm(norm: float, d: int) -> float:
-    """The norm that a p-norm method plays for: p = 2 log d for the largest one."""
+    """Return the norm that a p-norm method plays for: p = 2 log d stands for the sup norm."""
     return 2 * math.log(max(d, 3)) if math.isinf(norm) else norm
 
 
 def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
-    """The method asked for, for this norm and so many columns; "auto" is the double oracle."""
+    """Return the method asked for, for this norm and this many columns; "auto" is the double oracle if the norm is 2 or more."""
     if isinstance(method, str):
         method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
     if isinstance(method, methods.Entry) and method.factory is double_oracle:
         return double_oracle(p=norm, seed=seed)
     if isinstance(method, methods.Entry):
-        # what is found for p = 2 log d is certified for norm inf
+        # what is found for p = 2 log d is certified for the sup norm
         method = method.for_norm(_played_norm(norm, d))
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")

@@ -1,15 +1,14 @@
-"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU, or many at
-their caps.
+"""Newton's method on the game with a proximal term, for rows on a GPU, or where very many rows are at their caps.
 
-The p-player keeps near its last weights c: p(w) = argmin_{p∈P} pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i, where D is the size that a weight
+The p-player stays near its last weights c: p(w) = argmin_{p∈P} pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i, where D is the size that a weight
 is expected to have (its cap, under caps). That makes ψ(w) = -½‖w‖² + min_p (…) concave and smooth, with ∇ψ = Aᵀp(w) - w and, over
 the rows F whose weight is at neither bound, the generalized Hessian
 
     -I - (1/τ) Σ_groups (A_Fᵀ D_F A_F - f fᵀ/Σ_F D),   f = A_Fᵀ D_F 1:
 
-a matrix of d columns, whatever n. A step is two passes and a product with the rows of F; the line search needs none, since A w is
-linear. From round to round τ falls and c is the last p: the method of multipliers, which ends at the equilibrium itself.
-Everything of length n stays where the rows are.
+a d × d matrix, whatever n. A step costs two passes and a product with the rows of F; the line search costs none, since A w is
+linear. From round to round τ falls and c is the last p: this is the method of multipliers, which ends at the equilibrium itself.
+Vectors over rows stay where the rows are.
 """
 
 from __future__ import annotations
@@ -29,22 +28,24 @@ from gordan.geometry import Simplex
 from gordan.methods.registry import Guarantee, Method
 from gordan.rows import Rows
 
+# benchmarks/gpu.py and soft.py time what these constants decide.
+
 # Newton steps in a round, and halvings of one.
-MOST_STEPS, MOST_HALVINGS = 30, 12
-# A round ends when ‖Aᵀp - w‖ is this share of ‖Aᵀp‖, or this share of the gap before it.
-NEAR, SHARE = 1e-7, 0.03
-# τ goes down by this factor.
-SHRINK = 0.15
-# Rounds without gain after which rounding is taken for the reason.
-MOST_STALLED = 2
-# Rows for each column that the Hessian is made from; of more, a part stands for all.
-ENOUGH = 64
-# Columns up to which that matrix is made: its factors cost their cube, and with 20,000 of them a step outlasts any limit of time.
-MOST_COLUMNS = 4096
+MAX_STEPS, MAX_HALVINGS = 30, 12
+# A round ends when ‖Aᵀp - w‖/‖Aᵀp‖ is at most NEAR, or this share of the gap before the round.
+NEAR, GAP_SHARE = 1e-7, 0.03
+# The factor by which τ is multiplied after each round.
+TAU_FACTOR = 0.15
+# Rounds without progress before rounding is taken for the reason.
+MAX_STALLED = 2
+# Rows per column from which the Hessian is computed; where more rows are free, a part of them stands for all.
+HESSIAN_ROWS_PER_COLUMN = 64
+# Columns up to which the Hessian is formed: its factors cost their cube, and with 20,000 columns a step exceeds any time limit.
+MAX_HESSIAN_COLUMNS = 4096
 
 
 def proximal_newton() -> Method:
-    """Newton steps on the w-player's smoothed problem, the smoothing shrinking from round to round (for the 2-norm).
+    """Take Newton steps on the w-player's smoothed problem, with smoothing that shrinks from round to round (for the 2-norm).
 
     Guarantee: each round's p and w bound γ* as any do, and ‖Aᵀp_t‖ tends to γ*.
     """
@@ -56,7 +57,7 @@ def proximal_newton() -> Method:
 
 
 class Group(NamedTuple):
-    """Rows with a mass of their own: which, their caps and the sizes D; all where the rows are."""
+    """The rows of a group that has a mass of its own, their caps and the sizes D, stored where the rows are."""
 
     rows: Any
     caps: Any
@@ -64,7 +65,7 @@ class Group(NamedTuple):
 
 
 class State(NamedTuple):
-    """c for each group, w and A w, τ, the gap and the least ‖Aᵀp‖ so far, and the rounds since either fell."""
+    """The c of each group, w and A w, τ, the gap and the least ‖Aᵀp‖ so far, and the rounds since either fell."""
 
     centre: list[Any]
     w: Array
@@ -77,21 +78,21 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ProximalNewton:
-    """The form. After the `deadline` the round ends with the step it is at."""
+    """The form of the method. After the `deadline` a round ends with its current step."""
 
     game: Game
     deadline: Deadline = UNLIMITED
-    # λ of each group at the last look, for the next one to begin with
+    # the last λ of each group, from which the next search for it begins
     _levels: dict[int, float] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows, with vectors over them left where they are; passes are counted in `game.rows`."""
+        """The rows, with vectors over them left where the rows are; passes are counted in `game.rows`."""
         return self.game.rows.residing()
 
     @cached_property
     def groups(self) -> list[Group]:
-        """One for each half."""
+        """The groups: one, or with a free intercept one for each class."""
         p_set, groups = self.game.p_set, []
         for members in p_set.members:
             which = np.arange(p_set.n)[members]
@@ -101,7 +102,7 @@ class ProximalNewton:
         return groups
 
     def start(self) -> State:
-        """p_0 and its w; τ of the size at which every row has a say."""
+        """Return p_0 and its w, with τ as large as the spread of the scores, so that p depends on every row."""
         p0 = self.rows.lift(self.game.p0)
         w = self._counted(lambda: self.rows.combine(p0))
         scores = self._scores(w)
@@ -110,12 +111,12 @@ class ProximalNewton:
         return State([p0[group.rows] for group in self.groups], w, scores, max(tau, 1e-12))
 
     def round(self, state: State, t: int) -> tuple[State, Round]:
-        """Maximize ψ for this τ and centre."""
+        """Maximize ψ for the τ and the centre of the state, and return the next state."""
         w, scores, tau = state.w, state.scores, state.tau
         parts, value = self._responses(state.centre, scores, tau)
         v = self._combination(parts)
-        goal = max(NEAR, SHARE * state.gap)
-        for _ in range(MOST_STEPS):
+        goal = max(NEAR, GAP_SHARE * state.gap)
+        for _ in range(MAX_STEPS):
             ascent = v - w
             if math.sqrt(dot(ascent, ascent)) <= goal * math.sqrt(dot(v, v)) or self.deadline.passed:
                 break
@@ -124,17 +125,17 @@ class ProximalNewton:
                 break
             change, slope = self._scores(direction), dot(ascent, direction)
             step = 1.0
-            for _ in range(MOST_HALVINGS):
+            for _ in range(MAX_HALVINGS):
                 ahead, further = w + step * direction, scores + step * change
                 found, height = self._responses(state.centre, further, tau)
                 if height - 0.5 * dot(ahead, ahead) >= value - 0.5 * dot(w, w) + 1e-4 * step * slope:
                     break
                 step *= 0.5
             else:
-                break  # what is left to gain is rounding
+                break  # only rounding is left to gain
             w, scores, parts, value = ahead, further, found, height
             v = self._combination(parts)
-        # p proves the upper bound ‖v‖; the lower one is that of v = Aᵀp, or of w, which comes near it
+        # p proves the upper bound ‖v‖; the lower one is the better of those of v = Aᵀp and of w, which is near it
         fresh = self._scores(v)
         upper, length = math.sqrt(dot(v, v)), math.sqrt(dot(w, w))
         output, lowest, other = v, self._lowest(fresh), self._lowest(scores)
@@ -142,13 +143,13 @@ class ProximalNewton:
             output, lowest = w, other
         gap = 1 - max(0.0, lowest / math.sqrt(dot(output, output))) / upper if upper > 0 else 0.0
         stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
-        after = State(parts, v, fresh, SHRINK * tau, min(gap, state.gap), min(upper, state.upper), stalled)
-        done = upper == 0 or stalled > MOST_STALLED
-        p = self.rows.fetch(self._all(parts))
+        after = State(parts, v, fresh, TAU_FACTOR * tau, min(gap, state.gap), min(upper, state.upper), stalled)
+        done = upper == 0 or stalled > MAX_STALLED
+        p = self.rows.fetch(self._joined(parts))
         return after, Round(1.0, None, p, v, output=Output(output, lowest, None), finished=done)
 
     def _responses(self, centre: list[Any], scores: Any, tau: float) -> tuple[list[Any], float]:
-        """p(w) for each group, and min_p pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i."""
+        """Return p(w) for each group, and min_p pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i."""
         parts, value = [], 0.0
         for g, (group, c) in enumerate(zip(self.groups, centre, strict=True)):
             s = scores[group.rows]
@@ -161,21 +162,21 @@ class ProximalNewton:
         return parts, value
 
     def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
-        """Newton's; None where rounding has none."""
+        """Return Newton's direction; None where the Hessian is singular to rounding."""
         H = self.rows.lift(np.eye(self.game.rows.d))
         for group, part in zip(self.groups, parts, strict=True):
             free = (part > 0) & (part < group.caps)
             rows, sizes = group.rows[free], group.sizes[free]
             if len(rows):
-                thin = max(1, len(rows) // (ENOUGH * self.game.rows.d))  # every so many stands for its neighbours
-                chosen, sizes = rows[::thin], sizes[::thin]
+                stride = max(1, len(rows) // (HESSIAN_ROWS_PER_COLUMN * self.game.rows.d))
+                chosen, sizes = rows[::stride], sizes[::stride]
                 self.game.rows.passes += len(chosen) / self.game.rows.n
                 products, sums, total = self.rows.moments(sizes * (len(rows) / len(chosen) / tau), chosen)
                 H += products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
 
     def _lowest(self, scores: Any) -> float:
-        """min_{p∈P} p·scores, as `Simplex.lowest`, which need not sort but knows no device."""
+        """Return min_{p∈P} p·scores: `Simplex.lowest` does so without sorting, but only on the host."""
         if not self.game.rows.storage.on_device:
             return float(self.game.p_set.lowest(scores))
         total, mass = 0.0, self.game.p_set.mass
@@ -190,20 +191,22 @@ class ProximalNewton:
             total += float((fill * s[order]).sum())
         return total
 
-    def _all(self, parts: list[Any]) -> Any:
+    def _joined(self, parts: list[Any]) -> Any:
+        """Return the p over all rows from those of the groups."""
         p = self.rows.lift(np.zeros(self.game.rows.n))
         for group, part in zip(self.groups, parts, strict=True):
             p[group.rows] = part
         return p
 
     def _combination(self, parts: list[Any]) -> Array:
-        v: Array = self._counted(lambda: self.rows.combine(self._all(parts)))
+        v: Array = self._counted(lambda: self.rows.combine(self._joined(parts)))
         return v
 
     def _scores(self, w: Array) -> Any:
         return self.rows.lift(self._counted(lambda: self.rows.scores(w)))
 
     def _counted(self, operation: Any) -> Any:
+        """Return the result of the operation, whose passes are added to those of the game."""
         before = self.rows.passes
         result = operation()
         self.game.rows.passes += self.rows.passes - before
@@ -211,11 +214,13 @@ class ProximalNewton:
 
 
 def nearest(z: Any, sizes: Any, caps: Any, mass: float, guess: float = math.nan) -> tuple[Any, float]:
-    """clip(z - μ·sizes, 0, caps), and the μ at which it adds up to mass: Newton's method on a falling, piecewise linear function,
-    kept between bounds that close in."""
+    """Return clip(z - μ·sizes, 0, caps), and the μ at which it adds up to mass.
+
+    μ is found by Newton's method on a decreasing, piecewise linear function, kept between bounds that shrink.
+    """
     none = caps * 0
     low, high = float(((z - caps) / sizes).min()), float((z / sizes).max())
-    if bool((caps >= mass).all()):  # convex then; and one row alone reaches the mass
+    if bool((caps >= mass).all()):  # the function is convex, and at this lower bound one row alone reaches the mass
         low = float(((z - mass) / sizes).max())
     mu = guess if low < guess < high else low
     for _ in range(200):
@@ -225,7 +230,7 @@ def nearest(z: Any, sizes: Any, caps: Any, mass: float, guess: float = math.nan)
             low = mu
         else:
             high = mu
-        if abs(excess) <= 1e-12 * mass or not low < high:  # closer than that is rounding in the sum
+        if abs(excess) <= 1e-12 * mass or not low < high:  # a smaller excess is rounding in the sum
             break
         slope = float((sizes * ((x > 0) & (x < caps))).sum())
         ahead = mu + excess / slope if slope > 0 else math.inf

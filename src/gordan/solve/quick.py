@@ -1,4 +1,8 @@
-"""Exact exits before any arithmetic: a zero row, and equal points with opposite labels."""
+"""Contradictions that are found without arithmetic: a row of zeros, and equal points with different labels.
+
+Equal points are found by 64-bit keys: first from a few entries of each row, then from all entries of the rows whose first keys
+come with both labels. Since keys may collide, the points themselves are compared at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.rows import Block, Storage
 
-# Entries of a row that are looked at first: rows that differ in these differ.
+# Entries of a row from which its first key is made: rows that differ in these are different.
 SAMPLE = 8
 
 
 def quick_witness(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
-    """Rows and weights that show at a glance that nothing separates, or None."""
+    """Return rows with weights that show that nothing separates: a row of zeros, or two equal points with different labels."""
     if not intercept.exists:
         zero = np.flatnonzero(problem.X.norms == 0)
         if len(zero):
@@ -34,8 +38,10 @@ def quick_witness(problem: Problem, intercept: Intercept, deadline: Deadline = U
 
 
 def _repeated(storage: Storage) -> Array:
-    """Rows on a device whose product with a random vector is that of another row: one pass there. Those that are equal are among
-    them as far as the device adds up every row in one order; whom it does not, others will find."""
+    """Return the rows on a device whose product with a random vector is that of another row, by one pass there.
+
+    They include all rows that are equal to others if the device sums every row in the same order; if not, other finders decide.
+    """
     r = (_scrambled(np.arange(storage.d)) >> np.uint64(11)) * 2.0**-53 - 0.5
     return storage.repeated(
         storage.scores(r[:, None], np.zeros(1), storage.to_storage(np.ones(storage.n, np.int8), "signs"), 1)[:, 0]
@@ -43,7 +49,7 @@ def _repeated(storage: Storage) -> Array:
 
 
 def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:
-    """Those of the rows, in order, whose key comes with both signs."""
+    """Return those of the rows, in order, whose key occurs with both signs."""
     order = np.argsort(keys, kind="stable")
     ordered, signs = keys[order], signs[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -54,7 +60,7 @@ def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:
 
 
 def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, int] | None:
-    """Two of these rows with equal points and different labels. Keys may collide, so points are compared."""
+    """Return two of these rows that are equal points with different labels, or None."""
     seen: dict[bytes, int] = {}
     for i, columns, values in problem.storage.each_row(rows):
         if deadline.passed:
@@ -66,9 +72,9 @@ def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, i
 
 
 def sample_keys(problem: Problem) -> Array | None:
-    """A key for each row from a few of its entries, equal for equal points; None where all of them are hardly more.
+    """Return a key for each row from a few of its entries, equal for equal points; None where rows have hardly more entries.
 
-    Of sparse rows, whose columns are in order and come once, the entries are chosen by rank: so no stored one may be zero.
+    The entries of sparse rows, whose columns are sorted and distinct, are chosen by rank; also None if a stored entry is zero.
     """
     if problem.storage.entries < 2 * SAMPLE * problem.X.n:
         return None
@@ -88,9 +94,9 @@ def _sampled(block: Block) -> Array | None:
 
 
 def row_keys(problem: Problem, rows: Array | None = None) -> Array:
-    """A 64-bit key for each of these rows (in order; or all), equal for equal points whatever their storage; 0 for a zero row.
+    """Return a 64-bit key for each of these rows (sorted; or all), equal for equal points in any storage; 0 for a row of zeros.
 
-    It is Σ_j r_j bits(x_ij) mod 2⁶⁴ with odd r_j as good as random; sums of integers do not depend on their order.
+    The key is Σ_j r_j bits(x_ij) mod 2⁶⁴ with pseudorandom odd r_j; sums of integers do not depend on their order.
     """
     r = _scrambled(np.arange(problem.X.d))
     return np.concatenate(list(problem.storage.each_block(_keys, (), (r,), rows)))
@@ -101,7 +107,7 @@ def _keys(block: Block, r: Array) -> Array:
 
 
 def _scrambled(columns: Array) -> Array:
-    """The r_j of these columns: the digits of j scrambled (the finalizer of D. Lea's SplitMix), the last one 1."""
+    """Return the r_j of these columns: the bits of j scrambled by the finalizer of SplitMix64, the last bit set."""
     z = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -109,8 +115,11 @@ def _scrambled(columns: Array) -> Array:
 
 
 def _terms(values: Array, r: Array) -> Array:
-    """r_j bits(x_ij), 0 for 0 and -0. Mod 2⁶⁴ a factor leaves nothing but the sign of a term that has only the highest bit: rows
-    would be told apart by neither signs nor powers of two in other places. So the upper half is mixed into the lower one."""
+    """Return r_j bits(x_ij), 0 for 0 and -0.
+
+    The upper half of the bits is mixed into the lower half: otherwise signs and powers of two, whose bits are all in the upper
+    half, would hardly differ after a multiplication mod 2⁶⁴.
+    """
     bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)
     bits ^= bits >> np.uint64(32)
     bits *= r

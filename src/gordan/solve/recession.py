@@ -1,13 +1,14 @@
-"""The relative interior of the recession cone C = {w : A w ≥ 0}: which rows can be strict, by which w, and why no others.
+"""The finder of the recession cone C = {w : A w ≥ 0}: which rows can be strict, for which w, and why no others can.
 
 Let S be the rows that are strict, A_i w > 0, for some w in C, and Z the others. Sums of weak separators are weak separators, so
 one w in C is strict on all of S (it lies in the relative interior), and by Stiemke's lemma some p > 0 on Z has Σ p_i A_i = 0.
-Finding S, w and p is Gordan's alternative, repeated: a balance p of some rows says that C lies in the null space of their span V;
-in what is left, the rows modulo V either have a separator, and that is w, or another balance, which joins p and makes V larger.
+S, w and p are found by repeating Gordan's alternative: a balance p of some rows implies that C lies in the null space of their
+span V. In that null space the other rows either have a separator, which is w, or another balance, which is added to p and makes V
+larger.
 
-`exactly` does just that in rational arithmetic. For many rows `by_program` guesses the split in floats with HiGHS (max Σt_i,
-A_i w ≥ t_i, 0 ≤ t_i ≤ 1, whose solution has t = 1 on S and t = 0 on Z) over a growing set of rows; `completed` makes it exact, or
-gives up.
+`exactly` does this in rational arithmetic. For many rows `by_program` guesses S and Z in floats with HiGHS (max Σt_i, A_i w ≥
+t_i, 0 ≤ t_i ≤ 1, whose solution has t = 1 on S and t = 0 on Z) over a growing set of rows; `completed` makes the guess exact, or
+fails.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve import overlapping
 from gordan.solve.alternative import Separator, alternative, reading_seconds
+from gordan.solve.cancelling import MAX_EXACT_SIZE, MAX_PIVOTED_ROWS
 from gordan.solve.cone import (
     COPIES,
     DIGITS,
@@ -46,30 +48,33 @@ from gordan.solve.cone import (
 )
 from gordan.solve.levelling import levelled
 
-# Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
-SMALL = 20_000
-# Rows for each column up to which Newton steps are asked first, since they prove overlap soonest. Of more rows other finders have
+# benchmarks/overlap.py times what these constants decide.
+
+# Rows per column up to which Newton steps are asked first, since they prove overlap soonest. For more rows the other finders have
 # planes of larger margin, from which coefficients are decided sooner.
-FEW_A_COLUMN = 20
-# Rows up to which the exact simplex method is worth starting where floats have failed, and columns.
-MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
-# Columns beyond which no linear program is started.
-MOST_PROGRAM_COLUMNS = 2000
-ROUNDS = 100
-# Coordinates in which the plane of a witness's rows may be free.
-MOST_FREE = 2
-# Entries of rows that are spread out at a time.
+FEW_ROWS_PER_COLUMN = 20
+# Columns up to which the exact simplex method is worth starting where floats have failed.
+MAX_PIVOTED_COLUMNS = 20
+# Columns up to which a linear program is started, and rounds in which rows are added to it.
+MAX_PROGRAM_COLUMNS, MAX_ROUNDS = 2000, 100
+# Dimensions of the null space of a witness's rows, at most, in which a strict w is looked for.
+MAX_NULL_DIMENSIONS = 2
+# Entries of rows that are made dense at a time.
 BLOCK_ENTRIES = 1 << 20
-# Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
+# Scores of strict rows are at least 1 in the program; those nearer to 0 than this may be 0.
 NEAR_ZERO = 1e-6
+# A row whose entries off a span are all below this is in the span.
 SAME_SPAN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Recession:
-    """w, an integer vector in the relative interior of C, and p, positive integers by row with Σ p_i A_i = 0, whose rows span the
-    rows on which no vector of C is strict (None: the witness in hand has floats near such p). `signs` are those of A w; the
-    columns of `face` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`; None: all do."""
+    """The cone: w, an integer vector in its relative interior, and p, positive integers by row with Σ p_i A_i = 0.
+
+    The rows of p span the rows on which no vector of C is strict; p is None where the known witness has floats near such p.
+    `signs` are those of A w. The columns of `face` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in
+    `pivots`; face is None where that is the whole space.
+    """
 
     cone: Cone
     w: tuple[int, ...]
@@ -80,109 +85,115 @@ class Recession:
 
     @property
     def dimension(self) -> int:
-        """That of C."""
+        """The dimension of C."""
         return self.cone.k if self.face is None else int(self.face.ncols())
 
     @cached_property
     def null(self) -> Any:
-        """The vectors of `face`, written down."""
+        """The vectors of `face`, also where it is the whole space."""
         return exact.null_space(fmpz_mat(0, self.cone.k), []) if self.face is None else self.face
 
     @property
     def kind(self) -> str:
-        """What it means for the likelihood."""
+        """The kind of separation: "overlap", "complete" or "quasi-complete"."""
         if not self.signs.any():
             return "overlap"
         return "complete" if self.signs.all() else "quasi-complete"
 
     @property
     def plane(self) -> tuple[list[int], int]:
-        """w and b in the coordinates of X."""
+        """The plane w, b in the coordinates of X."""
         w, b = self.cone.intercept.plane_of(self.cone.whole(self.w))
         return w, b
 
 
-def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
-    """The recession cone, in independent coordinates. Of many rows it is asked first whether any w separates them."""
+def by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], None]) -> Iterator[Proposal]:
+    """Propose the recession cone, in independent coordinates.
+
+    For many rows the sign is decided first: a separator or a witness may tell the cone without further search.
+    """
     problem, intercept = question.problem, question.margin.intercept
     everything = tuple(range(intercept.columns(problem.X.d)))
-    many = problem.X.n * len(everything) ** 2 > SMALL
+    many = not decided_at_once(problem.X.n, len(everything))
     if many:
-        few = problem.X.n <= FEW_A_COLUMN * len(everything)
+        few = problem.X.n <= FEW_ROWS_PER_COLUMN * len(everything)
         if few and overlapping.applies(question) and question.shared(levelled) is None:
-            yield from overlapping.by_newton_steps(question, evidence, doubt)
+            yield from overlapping.by_newton_steps(question, evidence, decide_sign)
         if not evidence.sign_decided:
-            doubt()
+            decide_sign()
         if evidence.answered:
             return
     columns = question.shared(independent)
-    inside = Cone(problem, intercept, everything if columns is None else columns, question.budget.time)
+    cone = Cone(problem, intercept, everything if columns is None else columns, question.budget.time)
     if many and columns is not None:
-        yield from _from_what_is_known(inside, columns == everything, evidence)
+        yield from _from_evidence(cone, columns == everything, evidence)
         if evidence.answered:
             return
-    found = find(inside)
+    found = find(cone)
     if found is not None:
         yield Proposal(cone=found)
     if not many and not evidence.answered:
-        doubt()
-        yield Proposal(cone=found)  # if that there is a separator was what could not be proved
+        decide_sign()
+        yield Proposal(cone=found)  # in case that it is complete and floats could not prove the separator
 
 
-def _from_what_is_known(cone: Cone, full: bool, evidence: Evidence) -> Iterator[Proposal]:
-    """What a separator says of the cone, or a witness that was proved in floats."""
+def _from_evidence(cone: Cone, full: bool, evidence: Evidence) -> Iterator[Proposal]:
+    """Propose the cone that follows from a proved separator or witness; `full` says that all columns are independent."""
     if full and evidence.w is not None:
         b = [] if evidence.b is None or not cone.intercept.exists else [evidence.b]
-        shortened = from_separator(cone, [*evidence.w.tolist(), *b])
-        if shortened is not None:
-            yield Proposal(cone=shortened)
+        complete = from_separator(cone, [*evidence.w.tolist(), *b])
+        if complete is not None:
+            yield Proposal(cone=complete)
     if evidence.witness is not None:
-        beside = beside_witness(cone, evidence.witness.head)
-        if beside is not None:
-            yield Proposal(cone=beside)
+        found = from_witness(cone, evidence.witness.head)
+        if found is not None:
+            yield Proposal(cone=found)
 
 
 def independent(question: Question) -> tuple[int, ...] | None:
-    """The columns of A that are independent and on which the others depend; None where that was not examined."""
+    """Return the columns of A that are independent and on which the others depend; None where that was not examined."""
     return independent_columns(question.problem, question.margin.intercept, question.budget.time)
 
 
-def is_small(cone: Cone) -> bool:
-    """Whether rational arithmetic decides at once."""
-    return cone.problem.X.n * cone.k**2 <= SMALL
+def decided_at_once(n: int, k: int) -> bool:
+    """Return whether rational arithmetic decides n rows with k columns at once."""
+    return n * k**2 <= MAX_EXACT_SIZE
 
 
 def find(cone: Cone) -> Recession | None:
-    """w and p; None where neither floats nor the time for exact arithmetic sufficed."""
+    """Return the cone by rational arithmetic where the problem is small, otherwise by linear programs; None where both fail."""
     n, k = cone.problem.X.n, cone.k
-    if is_small(cone):
+    if decided_at_once(n, k):
         return exactly(cone, np.arange(n), n)
-    if k > MOST_PROGRAM_COLUMNS:
+    if k > MAX_PROGRAM_COLUMNS:
         return None
     split = by_program(cone) if cone.scalable else None
     found = None if split is None else completed(cone, split)
-    if found is None and k <= MOST_PIVOTED_COLUMNS:
+    if found is None and k <= MAX_PIVOTED_COLUMNS:
         start = np.linspace(0, n - 1, k).astype(int) if split is None else split.on_plane[:k]
-        found = exactly(cone, np.unique(start), MOST_PIVOTED)
+        found = exactly(cone, np.unique(start), MAX_PIVOTED_ROWS)
     return found
 
 
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
-    """The same from any w with A w > 0, as floats: of few digits if these do."""
+    """Return the cone from any w with A w > 0, given as floats; its own w has as few digits as possible."""
     for near in rounded(np.array(w) / cone.floats[2]) if cone.scalable else ():
         if cone.separates(near):
             return _complete(cone, exact.primitive(unscaled(cone.floats[2], near)))
-    as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    return _complete(cone, exact.primitive(as_it_is)) if (cone.signs(as_it_is) > 0).all() else None
+    unrounded, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
+    return _complete(cone, exact.primitive(unrounded)) if (cone.signs(unrounded) > 0).all() else None
 
 
 def _complete(cone: Cone, w: tuple[int, ...]) -> Recession:
-    """That of a w with A w > 0."""
+    """Return the cone of a w with A w > 0."""
     return Recession(cone, w, {}, np.ones(cone.problem.X.n, np.int8), None, [])
 
 
-def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
-    """The same where the rows that cancel span all that are on some plane, and a w is strict on the others."""
+def from_witness(cone: Cone, witness: Certificate) -> Recession | None:
+    """Return the cone where the rows of a witness span all rows on some plane, and the w of that plane is strict on the others.
+
+    None where no such w is found.
+    """
     verified = witness.kind == "verified-witness"
     found = _null_space(cone, witness.dependent) if verified else _null_space_of_rows(cone, witness.rows)
     if found is None:
@@ -195,7 +206,7 @@ def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
     F, _, s = cone.floats
     try:
         basis = np.array([[float(x) for x in v] for v in columns_of(null)]).T / s[:, None]
-    except OverflowError:  # whole numbers beyond the floats, as columns of subnormal numbers make them
+    except OverflowError:  # integers beyond the floats, as columns of subnormal numbers make them
         return None
     scores = dense(F[outside] @ basis)
     answer = (np.sign(scores[0]), None) if null.ncols() == 1 else _program(cone, scores)
@@ -207,8 +218,8 @@ def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
 
 
 def _null_space_of_rows(cone: Cone, rows: Sequence[int]) -> tuple[Any, list[int]] | None:
-    """The vectors on whose plane these rows are, and the other coordinates; None where they are many, or time is short."""
-    if len(rows) < cone.k - MOST_FREE:
+    """Return the null space of these rows, and the pivot coordinates; None where it is large or trivial, or time is short."""
+    if len(rows) < cone.k - MAX_NULL_DIMENSIONS:
         return None
     if not cone.deadline.affords(reading_seconds(cone.problem, rows, cone.intercept, cone.deadline)):
         return None
@@ -219,8 +230,10 @@ def _null_space_of_rows(cone: Cone, rows: Sequence[int]) -> tuple[Any, list[int]
 
 
 def _null_space(cone: Cone, relations: Sequence[Relation]) -> tuple[Any, list[int]] | None:
-    """The vectors of these relations in coordinates of the cone, as columns, and the other coordinates; None if there are none,
-    or one is about other columns."""
+    """Return the vectors of these relations in coordinates of the cone, as columns, and the other coordinates.
+
+    None if there are no such relations, or if one involves columns outside the cone.
+    """
     place = {column: i for i, column in enumerate(cone.columns)}
     vectors = {place[relation[0][0]]: relation for relation in relations if relation[0][0] in place}
     if not vectors or not {column for relation in vectors.values() for column, _ in relation} <= place.keys():
@@ -232,14 +245,14 @@ def _null_space(cone: Cone, relations: Sequence[Relation]) -> tuple[Any, list[in
     return null, [j for j in range(cone.k) if j not in vectors]
 
 
-# ---- in rational arithmetic -----------------------------------------------------------------------------------------
+# ---- rational arithmetic ------------------------------------------------------------------------------------------------
 
 
 def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
-    """The repeated alternative on a growing set of rows; always decides if all rows are in it, else unless it outgrows `most`."""
+    """Return the cone by repeating the alternative on a growing set of rows; None if it outgrows `most`, or the time is up."""
     face = _Face(cone)
     chosen = [int(i) for i in start]
-    while len(chosen) <= max(most, len(start)) and not cone.late:
+    while len(chosen) <= max(most, len(start)) and not cone.deadline.passed:
         w: tuple[int, ...] = (0,) * cone.k
         modulo, origin, sizes = quotient(cone, chosen, face.null)
         if modulo:
@@ -260,7 +273,7 @@ def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
 
 
 class _Face:
-    """A balance p of some rows, the null space of their span, and how both grow."""
+    """A balance p of some rows and the null space of their span, which more rows can be added to."""
 
     def __init__(self, cone: Cone) -> None:
         self.cone = cone
@@ -271,7 +284,10 @@ class _Face:
         self.null = exact.null_space(fmpz_mat(0, cone.k), [])
 
     def grow(self, extra: dict[int, Any]) -> bool:
-        """Join positive weights whose combination lies in the span so far: subtract its coordinates, and add p often enough."""
+        """Add positive weights whose combination lies in the span so far; return whether the span has grown.
+
+        The coordinates of the combination are subtracted from a multiple of p that keeps all weights positive.
+        """
         M, exponents = self.cone.rows([*extra])
         v = [sum((extra[i] * fmpq(M[r, j]) for r, i in enumerate(extra)), fmpq(0)) for j in range(self.cone.k)]
         if self.basis:
@@ -295,18 +311,18 @@ class _Face:
         return len(self.basis) > before and all(weight > 0 for weight in self.p.values())
 
     def weights(self, signs: Array) -> dict[int, int]:
-        """p for the rows as they are; where only zero rows are left over, one of them."""
+        """Return p for the rows as they are; where only rows of zeros cancel, one of them."""
         if not self.p and not signs.all():
             return {int(np.argmin(np.abs(signs))): 1}
         return exact.unscaled(self.p, self.exponents)
 
 
-# ---- guessed in floats, completed exactly ---------------------------------------------------------------------------
+# ---- guessed in floats, completed exactly -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What floats say: w (for the scaled columns), some rows of Z that span it, and the first of them that are independent."""
+    """A guess in floats: w for the scaled columns, and rows of Z that span it, of which the first `independent` are so."""
 
     w: Array
     on_plane: Array
@@ -314,19 +330,19 @@ class Split:
 
 
 def by_program(cone: Cone) -> Split | None:
-    """The split from linear programs over a growing set of rows; None if it does not settle."""
+    """Return the split from linear programs over a growing set of rows; None if rows are still added after MAX_ROUNDS."""
     F, _, _ = cone.floats
     rng = np.random.default_rng(0)
-    # equal rows, told by their product with a random vector, are needed once
+    # equal rows, recognised by their product with a random vector, are needed once
     _, where = np.unique(F @ rng.uniform(1, 2, cone.k), return_index=True)
     if len(where) < F.shape[0]:
         F = F[where]
-    else:  # no copy
+    else:  # without a copy of F
         where = np.arange(F.shape[0])
     n, k = F.shape
     start = max(200, 3 * k)
     rows = np.arange(n) if n <= start else np.sort(rng.choice(n, start, replace=False))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         answer = _program(cone, F[rows])
         if answer is None:
             return None
@@ -334,27 +350,27 @@ def by_program(cone: Cone) -> Split | None:
         s = F @ w
         s[rows] = np.inf
         more = np.flatnonzero(s < -NEAR_ZERO)
-        if not len(more):  # w is right about all rows; are those on its plane in the span of those that are known to stay there?
+        if not len(more):  # w is in C; but are all rows on its plane in the span of those that must stay there?
             plane, near = rows[~strict], np.flatnonzero(s <= NEAR_ZERO)
             if not fits(8 * COPIES * len(plane) * k) or not cone.deadline.affords(cone.deadline.pace.basis(k, len(plane))):
                 return None
             span, order = _span(dense(F[plane]))
-            more = near[_off(F, near, span) > SAME_SPAN]
+            more = near[_distance_to_span(F, near, span) > SAME_SPAN]
             if not len(more):
                 return Split(w, where[plane[order]], span.shape[1])
         rows = np.union1d(rows, more[np.argsort(s[more], kind="stable")[: max(100, k)]])
     return None
 
 
-def _off(F: Any, rows: Array, span: Array) -> Array:
-    """The largest entry of each of these rows, less what lies in the span; spread out some at a time."""
+def _distance_to_span(F: Any, rows: Array, span: Array) -> Array:
+    """Return the largest entry of the part of each of these rows that is outside the span; rows are made dense block by block."""
     step = max(1, BLOCK_ENTRIES // F.shape[1])
     blocks = (dense(F[rows[lo : lo + step]]) for lo in range(0, len(rows), step))
     return np.concatenate([np.empty(0), *(np.abs(part - (part @ span) @ span.T).max(axis=1) for part in blocks)])
 
 
 def _program(cone: Cone, F: Any) -> tuple[Array, Array] | None:
-    """max Σt, F w ≥ t, 0 ≤ t ≤ 1: w, and which t are 1."""
+    """Solve max Σt, F w ≥ t, 0 ≤ t ≤ 1, and return w and which t are 1."""
     m, k = F.shape
     block = sp.hstack([sp.csr_array(-F), sp.eye_array(m)], format="csr")
     bounds = np.vstack([np.tile([-np.inf, np.inf], (k, 1)), np.tile([0.0, 1.0], (m, 1))])
@@ -363,7 +379,7 @@ def _program(cone: Cone, F: Any) -> tuple[Array, Array] | None:
 
 
 def _span(rows: Array) -> tuple[Array, Array]:
-    """An orthonormal basis of the span of the rows (as columns), and the rows reordered with as many independent ones first."""
+    """Return an orthonormal basis of the span of the rows (as columns), and an order of the rows with independent ones first."""
     from scipy.linalg import qr
 
     if not len(rows):
@@ -375,7 +391,7 @@ def _span(rows: Array) -> tuple[Array, Array]:
 
 
 def completed(cone: Cone, split: Split) -> Recession | None:
-    """Exact p and w from the split, or None: p is solved for on independent rows, given short weights on the others."""
+    """Return exact p and w from the split, or None: p is solved for on independent rows, given short weights on the others."""
     independent = [int(i) for i in split.on_plane[: split.independent]]
     if not cone.deadline.affords(reading_seconds(cone.problem, independent, cone.intercept, cone.deadline)):
         return None
@@ -394,16 +410,16 @@ def completed(cone: Cone, split: Split) -> Recession | None:
     for w in rational(cone, split.w, null, columns):
         signs = cone.signs(w)
         if (signs >= 0).all():
-            if outside is None:  # strict must be all rows outside the span
+            if outside is None:  # all rows outside the span must be strict
                 outside = _outside(cone, null, signs)
             if (signs[outside] > 0).all():
-                p = p or {int(i): 1 for i in np.flatnonzero(signs == 0)[:1]}  # zero rows are all that is left
+                p = p or {int(i): 1 for i in np.flatnonzero(signs == 0)[:1]}  # only rows of zeros cancel
                 return Recession(cone, w, p, signs, null, columns)
     return None
 
 
 def _outside(cone: Cone, null: Any, signs: Array) -> Array:
-    """Which rows are outside the span whose null space this is; those off the plane of a vector in it are in any case."""
+    """Return which rows are outside the span with this null space; `signs`, of the scores of a null vector, show some of them."""
     outside: Array = signs != 0
     for v in columns_of(null):
         rest = np.flatnonzero(~outside)
@@ -412,7 +428,7 @@ def _outside(cone: Cone, null: Any, signs: Array) -> Array:
 
 
 def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dict[int, int] | None:
-    """Positive integer weights on the independent rows and few others."""
+    """Return positive integer weights on the independent rows and few others with which they cancel, or None."""
     if not exponents:
         return {}
     F, e, _ = cone.floats
@@ -438,16 +454,16 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
 
 
 def _short(weight: float, digits: int, shift: int) -> Any:
-    """A weight of so many binary digits, for a row of size about 1, carried over to the integer row: 2^shift times as much."""
+    """Return a weight rounded to this many binary digits, for a row of size about 1, times 2^shift, for the integer row."""
     whole = fmpq(max(1, round(weight * 2**digits)))
     return whole * 2**shift if shift >= 0 else whole / 2**-shift
 
 
 def _few_weights(cone: Cone, F: Array, independent: int) -> Array | None:
-    """p ≥ 0 with Fᵀp = 0, at least 1 on the independent rows, which come first, and not 0 on at most as many others: a vertex."""
+    """Return a vertex p ≥ 0 of Fᵀp = 0 that is at least 1 on the independent rows, which come first, and 0 on most others."""
     m = len(F)
     lower = np.r_[np.ones(independent), np.zeros(m - independent)]
-    # uneven costs, so that the vertex is unique; the equations are those of an orthonormal basis: none is redundant
+    # random costs make the vertex unique; equations in an orthonormal basis are not redundant
     costs = np.random.default_rng(1).uniform(1, 2, m)
     span, _ = _span(F)
     bounds = np.c_[lower, np.full(m, np.inf)]

@@ -15,22 +15,22 @@ from gordan.solve.double_oracle import double_oracle
 from gordan.solve.playing import by_playing, many_at_caps, may_be_copied
 from gordan.solve.proximal import proximal_newton
 
-# The tolerance of the search among scaled columns, where any plane of positive margin will do.
-ROUGH = 1e-2
-# Passes that the copies take, about, and a first p among them.
-COPYING = 20.0
+# The tolerance of the search with scaled columns, where any plane of positive margin will do.
+ROUGH_TOL = 1e-2
+# Passes that the copies and the first p take, about.
+COPY_PASSES = 20.0
 
 
-def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
-    """A plane of positive soft margin among columns of equal size, moved around 0 unless the plane must pass it.
+def by_equal_columns(question: Question, evidence: Evidence, decide_sign: Callable[[], None]) -> Iterator[Proposal]:
+    """Propose a plane of positive soft margin, found by a short play on columns of equal size, centred if there is an intercept.
 
-    Whether there is one does not depend on that, but a margin that is positive beside the size of one column may be lost to
-    rounding beside that of another.
+    Whether there is such a plane does not depend on the scale, but a margin that is large beside the size of one column may be
+    lost to rounding beside that of another.
     """
     margin, counted, raw = question.margin, question.counted, question.rows
     bare = replace(raw, constant=False)
     cells = raw.n * counted.X.d
-    if not may_be_copied(bare) or not question.budget.time.affords(COPYING * question.budget.time.pace.entry * cells):
+    if not may_be_copied(bare) or not question.budget.time.affords(COPY_PASSES * question.budget.time.pace.entry * cells):
         return
     points = bare.dense() * counted.signs[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -42,19 +42,19 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
         return
     problem = replace(counted, X=Matrix(stored(points)))
     weights = None if margin.weights is None else margin.weights[question.kept]
-    alike = replace(
+    scaled = replace(
         question,
         problem=problem,
         margin=replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
-        tol=ROUGH,
+        tol=ROUGH_TOL,
         budget=replace(question.budget, max_iter=None),
         play=Play(proximal_newton() if many_at_caps(question) else double_oracle()),
     )
-    found = Evidence(alike)
-    for proposal in by_playing(alike, found, lambda: None):
+    found = Evidence(scaled)
+    for proposal in by_playing(scaled, found, lambda: None):
         found.offer(proposal)
-    evidence.effort.stopped |= found.effort.stopped  # by Ctrl-C
+    evidence.effort.stopped |= found.effort.stopped  # Ctrl-C ends the outer search as well
     if found.w is not None and found.b is not None and found.lower > 0:
-        least = int(np.min(exponents))  # w and b are divided by 2^-least, which may be beyond the floats
+        least = int(np.min(exponents))  # w and b are multiplied by 2^least, so that neither overflows
         w = np.ldexp(found.w, least - exponents)
         yield Proposal(w, float(np.ldexp(found.b, least)) - float(w @ centre))

@@ -1,11 +1,12 @@
-"""The restricted game in the sup norm: the least ‖Aᵀp + r‖_∞ that the p-player can reach with the rows in hand.
+"""The restricted game in the sup norm: the least ‖Aᵀp + r‖_∞ that the p-player can reach with the rows of the working set.
 
-A linear program, in which few columns matter just as few rows do (w is sparse): it is solved for the columns in hand,
+It is a linear program in which few columns matter, just as few rows do, since w is sparse. So it is solved for a working set of
+columns,
 
     min s   over |Σ_i p_i A_ij + r_j| ≤ s for each column j, 0 ≤ p ≤ caps, Σp = mass_g in each group g,
 
-and columns that break the answer come in until none is left. The multipliers of the columns are w, those of the masses are the
-levels.
+and columns that violate the answer are added until there are none. The multipliers of the columns are w, those of the masses are
+the levels.
 """
 
 from __future__ import annotations
@@ -21,23 +22,26 @@ from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, FeasibleSet
 
-# Columns to begin with, and those that come in at a time.
-FIRST, MORE = 100, 50
-# HiGHS accepts nothing smaller for the violation of a constraint; the program is scaled so that s is of the order of 1.
-TOLERANCE = 1e-10
+# benchmarks/trees.py times margins in this norm, and limits.py how they keep a time limit.
+
+# Columns that the working set begins with, and that are added at a time, at least.
+FIRST_COLUMNS, ADDED_COLUMNS = 100, 50
+# HiGHS accepts no smaller tolerance for the violation of a constraint; the program is scaled so that s is of the order of 1.
+LP_TOLERANCE = 1e-10
+LP_OPTIONS = {"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_tolerance": LP_TOLERANCE}
 # Error of an entry of Aᵀp, for rows of norm at most 1.
 ROUNDING = 1e-15
-# Bytes for each entry of a program: the columns spread out, the program as SciPy is given it, and what HiGHS makes of it.
-ENTRY_BYTES = 100
-# Passes over the entries of a program that it takes at least: HiGHS does not look at the clock while it makes a program simpler.
-PASSES = 200.0
-# Programs with more entries go to the interior-point method first, with crossover to a vertex.
-LARGE = 100_000
+# Bytes per entry of a program: the dense columns, the program as SciPy receives it, and what HiGHS makes of it.
+LP_ENTRY_BYTES = 100
+# Passes over its entries that a program takes at least: HiGHS does not look at the clock during presolve.
+LP_PASSES = 200.0
+# Programs with at least this many entries are given to the interior-point method first, with crossover to a vertex.
+LARGE_PROGRAM = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class SupNormGame:
-    """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
+    """The game on the working set, for the p that are `allowed`; r is what rows outside add to Aᵀp."""
 
     rows: Rows
     allowed: FeasibleSet
@@ -45,36 +49,36 @@ class SupNormGame:
     deadline: Deadline = UNLIMITED
 
     def solve(self, p: Array, tol: float) -> tuple[Equilibrium, Array]:
-        """The equilibrium from the guess p, which says where to look for columns; and w, ‖w‖₁ = ‖Aᵀp + r‖_∞."""
+        """Return the equilibrium, and w with ‖w‖₁ = ‖Aᵀp + r‖_∞; the guess p decides which columns are tried first."""
         p = self.allowed.filled(p)
         v = np.abs(self.rows.combine(p) + self.r)
-        columns = _largest(v, np.arange(self.rows.d), FIRST)
+        columns = _largest(v, np.arange(self.rows.d), FIRST_COLUMNS)
         while True:
             size = float(np.max(v))
-            if size <= ROUNDING:
-                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), True), np.zeros(self.rows.d)
-            found = self._program(columns, size) if not self.deadline.passed else None
+            vanished = size <= ROUNDING
+            found = None if vanished or self.deadline.passed else self._program(columns, size)
             if found is None:
-                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), False), np.zeros(self.rows.d)
+                zeros = Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), settled=vanished)
+                return zeros, np.zeros(self.rows.d)
             p, w, levels = found
             v = np.abs(self.rows.combine(p) + self.r)
             bound = float(np.max(v[columns]))
             broken = np.setdiff1d(np.flatnonzero(v > bound * (1 + tol) + ROUNDING), columns)
             if not len(broken):
                 return Equilibrium(p, self.rows.scores(bound * w), bound * levels, True), bound * w
-            columns = np.concatenate((columns, _largest(v, broken, max(MORE, len(columns) // 2))))
+            columns = np.concatenate((columns, _largest(v, broken, max(ADDED_COLUMNS, len(columns) // 2))))
 
     def _program(self, columns: Array, size: float) -> tuple[Array, Array, Array] | None:
-        """p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`; None where HiGHS fails,
-        or where there is no room or time for the program.
+        """Return p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`.
 
-        The variables are p, v = Aᵀp + r and s: with v the matrix A stands in the program once and not twice.
+        None where HiGHS fails, or where there is no room or time for the program. The variables are p, v = Aᵀp + r and s: with v
+        the matrix A occurs in the program once and not twice.
         """
         import scipy.sparse as sp
         from scipy.optimize import linprog
 
         n, k, G = self.rows.n, len(columns), self.allowed.indicators
-        if not fits(ENTRY_BYTES * n * k) or not self.deadline.affords(PASSES * self.deadline.pace.entry * n * k):
+        if not fits(LP_ENTRY_BYTES * n * k) or not self.deadline.affords(LP_PASSES * self.deadline.pace.entry * n * k):
             return None
         A = self.rows.columns(columns).T / size
         one = sp.eye_array(k)
@@ -89,11 +93,9 @@ class SupNormGame:
                 (np.repeat([0.0, -np.inf], (n, k + 1)), np.concatenate((self.allowed.caps, np.full(k + 1, np.inf))))
             ),
         }
-        for method in ("highs-ds", "highs-ipm") if A.size < LARGE else ("highs-ipm", "highs-ds"):
-            options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
-            if self.deadline.at < math.inf:
-                options["time_limit"] = self.deadline.left
-            answer = linprog(method=method, options=options, **program)
+        for method in ("highs-ds", "highs-ipm") if A.size < LARGE_PROGRAM else ("highs-ipm", "highs-ds"):
+            limit = {"time_limit": self.deadline.left} if self.deadline.at < math.inf else {}
+            answer = linprog(method=method, options=LP_OPTIONS | limit, **program)
             if answer.status == 0:
                 w = np.zeros(self.rows.d)
                 w[columns] = -answer.eqlin.marginals[:k]
@@ -103,5 +105,5 @@ class SupNormGame:
 
 
 def _largest(v: Array, among: Array, count: int) -> Array:
-    """Those `count` of the columns `among` where v is largest."""
+    """Return those `count` of the columns `among` where v is largest."""
     return among if len(among) <= count else among[np.argpartition(-v[among], count - 1)[:count]]

@@ -33,7 +33,7 @@ COPIES, MAX_COLUMNS = 12, 600
 # Entries of the rows that are untangled first, because classes that overlap do so in a sample, too; and of all rows, at most.
 SAMPLED_ENTRIES, MAX_ENTRIES = 1 << 20, 1 << 23
 # Rows per column from which it is guessed which columns depend on others.
-ROWS_A_COLUMN = 4
+ROWS_PER_COLUMN = 4
 # Binary digits of a slice of an entry: products of two slices, and sums of MAX_COLUMNS of these, have at most 53. Slices of an
 # entry; and the share of the terms up to which what is left of a column counts as 0.
 SLICE, SLICES = 21, 4
@@ -46,18 +46,18 @@ def applies(question: Question) -> bool:
     return question.rows.in_memory and n > k and k <= MAX_COLUMNS and fits(8.0 * COPIES * min(n * k, MAX_ENTRIES))
 
 
-def by_untangling(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose rows that cancel, found by Newton's method on columns of which none nearly depends on others."""
     problem, intercept, budget = question.counted, question.margin.intercept, question.budget
     n, k = problem.X.n, intercept.columns(problem.X.d)
-    sampled = max(ROWS_A_COLUMN * k, SAMPLED_ENTRIES // k)
+    sampled = max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
     samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
     everything = [np.arange(n)] if n * k <= MAX_ENTRIES else []
     for rows in (*samples, *everything):
         inner = untangled(question, rows)
         if inner is None or budget.spent:
             return
-        for proposal in by_newton_steps(inner, evidence, doubt):
+        for proposal in by_newton_steps(inner, evidence, decide_sign):
             found = proposal.cancelling
             if found is None:
                 continue
@@ -75,8 +75,8 @@ def untangled(question: Question, rows: Array) -> Question | None:
     d, k = problem.X.d, intercept.columns(problem.X.d)
     A = signed_rows(problem, rows.tolist(), intercept, np.ones(problem.X.n))
     A[:, np.setdiff1d(np.arange(d), np.unique(A[:, :d], axis=1, return_index=True)[1])] = 0.0  # copies of other columns
-    some = np.linspace(0, len(A) - 1, min(len(A), ROWS_A_COLUMN * k)).astype(int)
-    found = dependent_columns(A[some], [*range(d, k), *range(d)])  # the constant comes before all others
+    some = np.linspace(0, len(A) - 1, min(len(A), ROWS_PER_COLUMN * k)).astype(int)
+    found = dependent_columns(A[some], intercept.exists)
     left = last_bits(np.ldexp(A, -found.exponents), _combinations(found))
     if not left.any():  # the dependence is exact, which other finders know how to use
         return None
