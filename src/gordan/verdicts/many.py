@@ -300,7 +300,7 @@ class ManyLosses(Many[LossResult]):
         def places() -> dict[int, Place]:
             losses.require_unchanged(problem)
             own = np.array([*optima])
-            some = replace(table, signs=table.signs[:, own])
+            some = table.columns(own)
             return dict(zip(optima, some.places([*optima.values()], columns.b[own]), strict=True))
 
         def made(j: int) -> LossResult:
@@ -399,9 +399,10 @@ class _Columns(Generic[One]):
             if self.stopped or (self.budget.spent and (lo > 0 or storage.in_memory)):
                 break
             own = able[lo : lo + size]
-            W, b = self.kind.plane_of(np.ascontiguousarray(planes[own].T))
+            whole = len(own) == len(planes)
+            W, b = self.kind.plane_of((planes if whole else planes[own]).T)
             b = np.zeros(len(own)) + b
-            some = objectives if len(own) == len(planes) else replace(objectives, signs=objectives.signs[:, own])
+            some = objectives if whole else objectives.columns(own)
             for j, w, offset, optimum in zip(own.tolist(), W.T, b, some.enclose(W, b), strict=True):
                 if optimum.upper <= worst:
                     found[j] = optimum
