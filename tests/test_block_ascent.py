@@ -16,8 +16,9 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
-from gordan.rows import LANES, BlockAscent, Rows, lanes, stored
+from gordan.rows import LANES, BlockAscent, Rows, gram_product, lanes, stored
 from gordan.solve import batches, block_ascent
+from gordan.solve.row_softmax import RowSoftmaxNewton
 
 COLUMNS = 3200  # more than a matrix of them is factorized for
 
@@ -183,3 +184,42 @@ def test_few_columns_and_other_losses_are_not_for_it():
     assert not batches._ascends(problem, COLUMNS, 1, Loss.SQUARED_HINGE)
     assert not batches._ascends(problem, COLUMNS, 3, Loss.LOGISTIC)
     assert not batches._ascends(problem, 100, 3, Loss.SQUARED_HINGE)
+
+
+def test_products_of_rows_with_each_other():
+    X, _ = text(70, 2, 8)
+    r = np.random.default_rng(8)
+    rows = Rows(stored(X), np.ones(70, np.int8), constant=True)
+    Q = r.standard_normal((70, 11)) * 10.0 ** r.integers(-200, 200, 11)
+    Q[:, 4] = 0.0
+    expected = (X @ X.T).toarray() @ (Q / np.maximum(np.abs(Q).max(axis=0), 1e-300))
+    np.testing.assert_allclose(gram_product(rows, Q) / np.maximum(np.abs(Q).max(axis=0), 1e-300), expected, atol=1e-5)
+    assert rows.passes == 2
+
+
+@pytest.mark.parametrize("k", [3, 9])
+@pytest.mark.parametrize("intercept", list(Intercept))
+def test_the_multinomial_loss_as_combinations_of_rows(intercept, k, monkeypatch):
+    """As near to the optimum as Newton's method in the planes themselves, which both checkers accept."""
+    X, y = text(150, k, 9)
+    c = np.random.default_rng(9).uniform(0.5, 2.0, 150)
+    c[k : k + 5] = 0.0
+    asked = {"loss": "multinomial", "intercept": intercept.value, "C": 5.0, "sample_weight": c, "tol": 1e-7}
+    starts, start = [], RowSoftmaxNewton.start
+    monkeypatch.setattr(RowSoftmaxNewton, "start", lambda *given: (starts.append(0), start(*given))[1])
+    found = gordan.minimize_loss(X, y, **asked)
+    assert len(starts) == 1
+    monkeypatch.setattr(RowSoftmaxNewton, "suits", lambda *given: False)
+    other = gordan.minimize_loss(X, y, **asked)
+    assert len(starts) == 1
+    assert found.status == other.status == "solved"
+    assert max(found.objective[0], other.objective[0]) <= min(found.objective[1], other.objective[1])
+    assert np.linalg.norm(found.w - other.w) <= found.radius + other.radius
+    if k == 3:
+        assert both(found.certificate, X.toarray(), y) == (True, True)
+
+
+def test_rows_beyond_float32_are_not_for_combinations_of_them():
+    X, _ = text(50, 2, 10)
+    for scale, suits in ((1.0, True), (1e20, False), (1e-20, False)):
+        assert RowSoftmaxNewton.suits(Rows(stored(X * scale), np.ones(50, np.int8)), 2) is suits

@@ -21,7 +21,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
 """
 
 from gordan.rows.accept import DUMMIES, column_names, host, stored
-from gordan.rows.block_ascent import LANES, BlockAscent
+from gordan.rows.block_ascent import LANES, BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
@@ -53,12 +53,14 @@ __all__ = [
     "complete_rows",
     "computed",
     "equalize_scores",
+    "gram_product",
     "host",
     "in_threads",
     "is_lazy",
     "is_missing",
     "is_on_device",
     "is_tensor",
+    "lane_ranges",
     "nearby",
     "nonzero",
     "of",

@@ -1,4 +1,5 @@
-"""Dual coordinate ascent for several label vectors of the same sparse rows, each of which is read once for all of them."""
+"""Dual coordinate ascent for several label vectors of the same sparse rows, each of which is read once for all of them; and the
+products of these rows with each other times a block of vectors."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.rows.memory import Sparse
 from gordan.rows.rows import Rows
+from gordan.rows.threads import available
+from gordan.rows.threads import run as in_threads
 
 # The label vectors that one ascent is about at most, as `rows.lanes` has it, which takes numba to import.
 LANES = 8
@@ -92,6 +95,35 @@ class BlockAscent:
     def _own(self, lanes: Array) -> Array:
         """The lanes that are in use, in float64."""
         return lanes[:, : self.hi - self.lo].astype(np.float64)
+
+
+def gram_product(rows: Rows, Q: Array) -> Array:
+    """X(XᵀQ) for a block Q (n, k) and the rows x_i of sparse X in memory, to the seven digits of float32. Costs two passes."""
+    from gordan.rows.lanes import lane_combination, lane_scores
+
+    down: Any = lane_combination
+    up: Any = lane_scores
+    storage, (n, k) = rows.storage, Q.shape
+    assert isinstance(storage, Sparse)
+    sizes, found = np.max(np.abs(Q), axis=0, initial=0.0), np.empty((n, k))
+    sizes[~(sizes > 0)] = 1.0
+
+    def work(lo: int, hi: int) -> None:
+        q, W = np.zeros((n, LANES), np.float32), _aligned(storage.d)
+        q[:, : hi - lo] = Q[:, lo:hi] / sizes[lo:hi]
+        down(*storage.arrays, q, W)
+        up(*storage.arrays, W, q)
+        found[:, lo:hi] = q[:, : hi - lo] * sizes[lo:hi]
+
+    in_threads(work, lane_ranges(k), available() if rows.threads is None else rows.threads)
+    rows.passes += 2
+    return found
+
+
+def lane_ranges(k: int) -> list[tuple[int, int]]:
+    """Ranges (lo, hi) of k label vectors, as even as they can be, of which each fits into the lanes."""
+    blocks = -(-k // LANES)
+    return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
 
 
 def _aligned(d: int) -> Array:

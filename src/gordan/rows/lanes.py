@@ -1,4 +1,4 @@
-"""The compiled loop of dual coordinate ascent for several label vectors at once; see `rows.block_ascent`.
+"""The compiled loops over sparse rows for several planes at once, in float32; see `rows.block_ascent`.
 
 The planes are the columns of one array, LANES of them side by side, so that an entry of X is read once for all of them and
 multiplied by a whole vector register. Numba does not find that out by itself for so short a loop (it took three times as long at
@@ -152,6 +152,13 @@ def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, ben
                 moved = True
         if moved:
             _add(data, indices, begin, end, moves, W)
+
+
+@compiled_in_order
+def lane_combination(data, indices, indptr, q, W):
+    """W += Σ_i x_i q_i for the rows q_i of q, in float32."""
+    for i in range(q.shape[0]):
+        _add(data, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), q[i], W)
 
 
 @compiled_in_order

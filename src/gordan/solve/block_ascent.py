@@ -1,6 +1,6 @@
 """The squared hinge of several label vectors of sparse rows, by dual coordinate ascent for all of them at once.
 
-Most of the time of an epoch goes into reading the entries of X and finding their places in w. Here that is done once for LANES
+Most of the time of an epoch goes into reading the entries of X and finding their places in w. Here that is done once for eight
 label vectors. The weights α of the ascent are kept: they prove an interval much narrower than those that follow from w, which
 are C times as far off, so that no further step of another method is needed.
 """
@@ -17,7 +17,7 @@ from gordan.arrays import Array
 from gordan.intercepts import Intercept
 from gordan.ledger.optimum import MOST_WEIGHTS
 from gordan.ledger.question import Budget
-from gordan.rows import LANES, BlockAscent, Rows, available, in_threads
+from gordan.rows import BlockAscent, Rows, available, in_threads, lane_ranges
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,8 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
             found.planes[lo:hi][~near] = math.nan
             found.epochs[lo:hi][~near] = 0
 
-    blocks = -(-k // LANES)
     try:
-        in_threads(work, [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)], budget.threads or available())
+        in_threads(work, lane_ranges(k), budget.threads or available())
     finally:
         halted.set()
     rows.passes += 2.0 * float(found.epochs.max(initial=0))

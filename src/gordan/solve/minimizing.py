@@ -24,6 +24,7 @@ from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
+from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
 from gordan.solve.softmax_newton import SoftmaxNewton
@@ -482,20 +483,22 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     assert task.which is not None
     classes = len(task.classes)
     w = _first(task, by_all_classes) if w is None else w
-    newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
+    newton: SoftmaxNewton | RowSoftmaxNewton
+    if w is None and RowSoftmaxNewton.suits(task.rows, classes):
+        newton = RowSoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, task.time)
+    else:
+        newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
-        gradient, upper, spent = newton.gradient(), newton.value, task.spent()
-        gap = _half_square(gradient, task.free)
+        gap, upper, spent = newton.gap(), newton.value, task.spent()
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
-        if task.free and last and newton.shift():  # nothing is proved without
-            gradient, upper = newton.gradient(), newton.value
-            gap = _half_square(gradient, task.free)
+        if last and newton.settle():  # nothing is proved without
+            gap, upper = newton.gap(), newton.value
         yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
-        if not newton.step(gradient, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
+        if not newton.step(math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return
 
 
