@@ -57,7 +57,7 @@ class RowSoftmaxNewton:
 
     @staticmethod
     def start(rows: Rows, which: Array, k: int, c: Array, free: bool, time: Deadline) -> RowSoftmaxNewton:
-        """From W = 0, with a free intercept the one that is then the best."""
+        """The state at W = 0, with the free intercept that is then the best."""
         b = np.zeros(k)
         if free:
             b = np.log(np.bincount(which, weights=c / np.max(c), minlength=k))
@@ -91,7 +91,7 @@ class RowSoftmaxNewton:
         return found if self.free or not self.rows.constant else found + Q.sum(axis=0)
 
     def step(self, enough: float) -> bool:
-        """One step towards a gradient of that size; whether it went anywhere."""
+        """Take one step towards a gradient of size `enough`, and return whether W changed."""
         D, U, b = self._conjugate_gradients(enough)
         slope = float(np.vdot(self.slope, U)) + float(self.slope_b @ b)
         if not slope < 0:
@@ -134,8 +134,10 @@ class RowSoftmaxNewton:
         return D, U, b
 
     def settle(self) -> bool:
-        """Make the scores anew, in float64, and move a free b so that each class has the mass of its own rows; True, since that
-        changes them."""
+        """Compute the scores again in float64, and move a free b so that each class has the mass of its own rows.
+
+        Returns True, since both change the scores.
+        """
         self._score(self.rows.scores(self.W))
         if self.free:
             b = balancing(self.S, self.which, self.c)

@@ -26,7 +26,7 @@ from gordan.solve.loss_newton import conjugate_gradients, second_moment
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/losses.py --losses multinomial` shows what each costs."""
+    """Constants of the method; `benchmarks/losses.py --losses multinomial` shows what each choice costs."""
 
     # Classes times columns up to which all of the second derivatives are factorized.
     most_factorized: int = 400
@@ -67,7 +67,7 @@ class SoftmaxNewton:
 
     @staticmethod
     def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
-        """From W; or from 0, with a free intercept the one that is then the best."""
+        """The state at W, or at 0 with the free intercept that is then the best."""
         J = np.ones((rows.d, 1))
         if free:
             J[-1] = 0.0
@@ -93,7 +93,7 @@ class SoftmaxNewton:
         return 0.5 * float(np.sum(self.J * self.slope * self.slope))
 
     def step(self, enough: float) -> bool:
-        """One step towards a gradient of that size; whether it went anywhere."""
+        """Take one step towards a gradient of size `enough`, and return whether W changed."""
         V = self._direction(self.slope, enough)
         slope = float(np.sum(self.slope * V))
         if not slope < 0:
@@ -164,7 +164,7 @@ class SoftmaxNewton:
         return found.s
 
     def settle(self) -> bool:
-        """Move a free b so that each class has the mass of its own rows; whether it had to be moved."""
+        """Move a free b so that each class has the mass of its own rows, and return whether it had to be moved."""
         if self.J[-1, 0] > 0:
             return False
         b = balancing(self.S, self.which, self.c)
