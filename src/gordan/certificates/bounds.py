@@ -22,6 +22,8 @@ U = 2.0**-53
 TINY = 2.0**-1021
 # Terms that are added up in any order, with roundings, before their sums are added up exactly.
 SUM_BLOCK = 64
+# The largest entry of a vector from which on, up to its inverse, squares of entries are added up as they are.
+LEAST_PLAIN = 2.0**-400
 # How often a norm is held against a bound, each time with twice as many digits: 600 in the end. Whether one of irrational powers
 # is below a bound that is nearer than that is left open, as in the standalone checker.
 DOUBLINGS = 5
@@ -167,8 +169,18 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
 
 
 def length(x: Array) -> float:
-    """What ‖x‖₂ is at most; of a matrix, its Frobenius norm."""
-    return norm_bound(np.abs(x).ravel(), 2.0, dual=False)
+    """What ‖x‖₂ is at most; of a matrix, its Frobenius norm.
+
+    Entries of usual size need not be scaled: what underflows in their squares is nothing beside the largest, and blocks of
+    squares are added up as in `near_sum`, in one pass.
+    """
+    x = np.ravel(x)
+    whole = len(x) - len(x) % SUM_BLOCK
+    if not whole or not LEAST_PLAIN <= max(float(x.max()), -float(x.min())) <= 1 / LEAST_PLAIN:
+        return norm_bound(np.abs(x), 2.0, dual=False)
+    blocks, rest = x[:whole].reshape(-1, SUM_BLOCK), x[whole:]
+    squares = np.einsum("ij,ij->i", blocks, blocks)
+    return up(math.sqrt(fsum([*squares.tolist(), *(rest * rest).tolist()])) * (1 + SUM_BLOCK * U))
 
 
 def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> bool:
