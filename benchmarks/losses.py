@@ -33,6 +33,7 @@ import gordan
 
 GAP = 1e-6
 SHORT = 0.01  # seconds
+LONGEST = 10  # times the limit, for an optimum to judge peers by where gordan is not within it
 SPAWN = multiprocessing.get_context("spawn")
 TOLERANCES = tuple(10.0**-k for k in range(1, 10))
 
@@ -259,6 +260,9 @@ def compare(
         result = gordan.minimize_loss(X, y, loss=loss, C=C, intercept=intercept, tol=GAP, time_limit=limit)
         times.append(time.perf_counter() - started)
     ours = float(np.median(times)) if result.gap <= GAP else limit
+    gap, status = result.gap, str(result.status)
+    if gap > GAP:  # peers are judged by the optimum all the same
+        result = gordan.minimize_loss(X, y, loss=loss, C=C, intercept=intercept, tol=GAP, time_limit=LONGEST * limit)
     optimum = result.objective[0]
 
     def good(w: np.ndarray, b: float) -> bool:
@@ -269,8 +273,8 @@ def compare(
     return {
         "loss": loss,
         "intercept": intercept,
-        "status": str(result.status),
-        "gap": result.gap,
+        "status": status,
+        "gap": gap,
         "gordan": ours,
         "peer": best,
         "best": found[best],

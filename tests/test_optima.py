@@ -377,8 +377,10 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
-        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, Intercept.PENALIZED)
-        slopes, more = _slopes(block, signs, c, norms, W, np.array([length, radii]), X.mean(0), shifts, ends, loss, 1.0)
+        vectors, origin = (signs, c, norms), X.mean(0)
+        sums, combined, rows, _ = _sums(block, *vectors, np.empty((700, 0)), W, b, length, loss, Intercept.PENALIZED, 0.0)
+        facts = np.array([length, radii]), float(np.linalg.norm(origin)), shifts, ends, loss, 1.0
+        slopes, more = _slopes(block, *vectors, np.column_stack((W, origin)), *facts)
         assert rows == more == 700
         both.append((sums, combined, slopes))
     for here, there in zip(*both, strict=True):

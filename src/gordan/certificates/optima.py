@@ -1,8 +1,8 @@
 """What planes prove about the least losses of many label vectors for the same rows: `Objective.enclose` for blocks of vectors.
 
-For losses with a slope, whose weights follow from the planes: one pass over X proves all of them. All that is as long as X has
-rows is made piece by piece where the rows are; what comes back are sums. These are in whatever order, so that bounds are somewhat
-wider than those for one label vector, and hold what a checker finds for each.
+One pass over X proves all of them. All that is as long as X has rows is made piece by piece where the rows are; what comes back
+are sums. These are in whatever order, so that bounds are somewhat wider than those for one label vector, and hold what a checker
+finds for each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import numpy as np
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
 from gordan.certificates.losses import LEAST_WEIGHT, Optimum, RowScores, dense_slack, proved_optimum, row_terms
+from gordan.certificates.margins import combined
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, Slopes, mean_of
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
-from gordan.rows import Block
+from gordan.rows import Block, available, in_threads
 
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
 TERMS_AT_ONCE = 1 << 20
@@ -39,18 +40,28 @@ class Objectives:
     intercept: Intercept
     smoothing: float = 0.0
     """Up to this distance below z = 1 the weight of a row for the hinge grows to C: those are then stated."""
+    weights: Array | None = None
+    """Weights of the rows (n × k) to be stated, for a loss without a largest weight, where they do not follow from the planes."""
+
+    def columns(self, j: Array) -> Objectives:
+        """The same for these label vectors alone."""
+        return replace(self, signs=self.signs[:, j], weights=None if self.weights is None else self.weights[:, j])
 
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
+        k = W.shape[1]
+        if not self.X.storage.in_memory:  # rows in memory are multiplied by one plane after the other
+            W = np.ascontiguousarray(W)
+        given = np.empty((self.X.n, 0)) if self.weights is None else self._allowed(self.weights)
         length = np.array([bounds.length(w) for w in W.T])
         shared = W, b, length, self.loss, self.intercept, self.smoothing
-        step = self._rows_at_a_time(W.shape[1])
-        v, parts, most, stated = np.zeros((self.X.d + 1, W.shape[1])), [], 0, []
+        vectors, step = (self.signs, self.c, self.X.norms, given), self._rows_at_a_time(k)
+        v, parts, most, stated = np.zeros((self.X.d + 1, 0 if given.shape[1] else k)), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
-            vectors, first = (self.signs, self.c, self.X.norms), 0
-            for sums, combined, rows, (i, j, alpha) in self.X.storage.each_block(_sums, vectors, shared, step=step):
-                v += combined
+            first = 0
+            for sums, combination, rows, (i, j, alpha) in self.X.storage.each_block(_sums, vectors, shared, step=step):
+                v += combination
                 stated.append((i + first, j, alpha))
                 first += rows
                 most = max(most, rows)
@@ -58,13 +69,26 @@ class Objectives:
             whole = np.sum(parts, axis=0)
             longest, share = max(float(sums[-1, 0]) for sums in parts), CLAIM * sum_share(most, len(parts))
             found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
-            for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
-                own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
+            combinations = self._combined(given) if given.shape[1] else (v.T if self.intercept.in_norm else v[:-1].T)
+            for j, (w, offset, own) in enumerate(zip(W.T, b.tolist(), combinations, strict=True)):
                 plane, sums = self.intercept.joined(w.copy(), offset), whole[:-1, j].tolist()
-                optimum = proved_optimum(plane, offset, own, sums, longest, share, CLAIM, len(parts))
+                optimum = proved_optimum(plane, offset, own.copy(), sums, longest, share, CLAIM, len(parts))
                 mine = np.flatnonzero(column == j)
                 found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
+
+    def _allowed(self, alpha: Array) -> Array:
+        """These weights, but for those that no proof may use."""
+        return np.where((alpha >= LEAST_WEIGHT) & (alpha < math.inf) & (self.c[:, None] > 0) & (self.signs != 0), alpha, 0.0)
+
+    def _combined(self, alpha: Array) -> list[Array]:
+        """Aᵀα for the weights of each label vector."""
+
+        def work(j: int, _: int) -> Array:
+            rows = np.flatnonzero(alpha[:, j])
+            return combined(self.X, self.signs[:, j], rows, alpha[rows, j], self.intercept)
+
+        return in_threads(work, [(j, j + 1) for j in range(alpha.shape[1])], available())
 
     def _rows_at_a_time(self, k: int) -> int:
         """So many where there are more label vectors than columns; 0: as the storage has it."""
@@ -73,7 +97,7 @@ class Objectives:
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
         """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones."""
         balls, kind = [optimum.ball for optimum in optima], self.intercept
-        centres, r = np.column_stack([m for m, _ in balls]), np.array([radius for _, radius in balls])
+        centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
         origin, ends = np.zeros(self.X.d), np.zeros((len(balls), 2))
         if kind.grouped:
             origin = mean_of(self.X, self.c > 0)
@@ -87,32 +111,46 @@ class Objectives:
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, kind: Intercept, smoothing: float = 0.0
+    block: Block,
+    y: Any,
+    c: Any,
+    norms: Any,
+    given: Any,
+    W: Array,
+    b: Any,
+    length: Any,
+    loss: Loss,
+    kind: Intercept,
+    smoothing: float,
 ) -> tuple[Array, Array, int, tuple[Array, ...]]:
-    """What `row_terms` adds up to, a column for each plane, and the length of the longest row below; Σ α y x with Σ α y below it;
-    how many rows these are; and the weights that are stated: row of the block, plane, α.
+    """What `row_terms` adds up to, a column for each plane, and the length of the longest row below; Σ α y x with Σ α y below it,
+    unless the weights are `given`; how many rows these are; and the weights that are stated: row of the block, plane, α.
 
     As `Objective.enclose`: four times what scores may be off by is claimed, and more where a checker may hold X in another form.
     Weights follow from the scores as computed. Those of the hinge are C or 0 where the claimed scores are on one side of z = 1;
-    else they are stated.
+    else they are stated. So are weights that are `given`, unless they are 0 and the claimed scores are above 1.
     """
     sums, terms = block_scores(block, W)
     xp = namespace(sums)
-    y, c, norms, b, length = map(block.lift, (y, c, norms, b, length))
+    y, c, norms, given, b, length = map(block.lift, (y, c, norms, given, b, length))
     c, norms = c[:, None] * abs(y), norms[:, None]
     z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
     hinge = loss is Loss.HINGE
-    alpha = c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
+    alpha = given if given.shape[1] else c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
     alpha = xp.where((alpha >= LEAST_WEIGHT) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
-    follows = c >= 0
+    follows, none = c >= 0, (z - CLAIM * radius > 1) & (alpha == 0)
     if hinge:
-        follows = ((z + CLAIM * radius < 1) & (alpha == c)) | ((z - CLAIM * radius > 1) & (alpha == 0))
+        follows = ((z + CLAIM * radius < 1) & (alpha == c)) | none
+    elif given.shape[1]:
+        follows = none
     i, j = xp.where((c > 0) & ~follows)
     scores = RowScores(z, radius, radius * dense_slack(block.d, terms, CLAIM))
     totals = [block.drop(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
     longest = np.full(len(totals[0]), float(block.drop(norms.max())) + kind.in_norm)
     signed = alpha * y
-    combined = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
-    return np.array([*totals, longest]), combined, len(y), tuple(map(block.drop, (i, j, alpha[i, j])))
+    combination = np.empty((block.d + 1, 0))
+    if not given.shape[1]:
+        combination = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
+    return np.array([*totals, longest]), combination, len(y), tuple(map(block.drop, (i, j, alpha[i, j])))

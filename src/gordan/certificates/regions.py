@@ -185,7 +185,8 @@ class Slopes:
     def proved(self, ends: Array) -> Array:
         """Whether b* + origin·w* is proved to be at least each of ends[0], and at most each of ends[1] (2 × m × k): one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
-        shared = self.centres, sizes, self.origin, self._shifts, ends, self.loss, self.slack
+        planes = np.vstack((self.centres.T, self.origin)).T  # each of them in one piece, as rows in memory are multiplied by them
+        shared = planes, sizes, bounds.length(self.origin), self._shifts, ends, self.loss, self.slack
         vectors = self.signs, self.c, self.X.norms
         parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
         gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
@@ -203,9 +204,9 @@ def _slopes(
     y: Any,
     c: Any,
     norms: Any,
-    M: Array,
+    planes: Array,
     sizes: Any,
-    o: Array,
+    far: float,
     shifts: Any,
     ends: Any,
     loss: Loss,
@@ -214,12 +215,13 @@ def _slopes(
     """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
     rows these are.
 
-    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin o, whose product with m is between the two `shifts`:
+    The `planes` are the centres m and, as the last column, the origin o, which is at most `far` from 0; `sizes` are what ‖m‖ and
+    r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
     as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
     one more: six roundings of all of them at most.
     """
-    sums, terms = block_scores(block, np.column_stack((M, o)))
-    xp, sums, towards, far = namespace(sums), sums[:, :-1], sums[:, -1:], bounds.length(o)
+    sums, terms = block_scores(block, planes)
+    xp, sums, towards = namespace(sums), sums[:, :-1], sums[:, -1:]
     y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], sizes, shifts, ends))
     c = c[:, None] * abs(y)
     if slack > 1:

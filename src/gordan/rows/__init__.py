@@ -17,9 +17,11 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
     lazy, accept, complete              what may be passed for X, which storage it becomes, and rows without missing cells
     rows                                `Rows`, which adds signs, scale and constant column, and counts passes
     visiting, ascent                    algorithms that visit rows in memory one by one
+    block_ascent, lanes                 the same for several label vectors of sparse rows at once
 """
 
 from gordan.rows.accept import DUMMIES, column_names, host, stored
+from gordan.rows.block_ascent import LANES, BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
@@ -33,10 +35,12 @@ from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_sc
 
 __all__ = [
     "DUMMIES",
+    "LANES",
     "LONGEST_SUM",
     "SMALLEST_RADIUS",
     "Ascent",
     "Block",
+    "BlockAscent",
     "Complete",
     "Face",
     "Offset",
@@ -49,12 +53,14 @@ __all__ = [
     "complete_rows",
     "computed",
     "equalize_scores",
+    "gram_product",
     "host",
     "in_threads",
     "is_lazy",
     "is_missing",
     "is_on_device",
     "is_tensor",
+    "lane_ranges",
     "nearby",
     "nonzero",
     "of",

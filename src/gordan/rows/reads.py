@@ -33,7 +33,8 @@ class _HostBlock:
     weighted: Any
 
     def dots(self, W: Array) -> tuple[Any, Array]:
-        sums, terms = zip(*map(self.dot, np.ascontiguousarray(W.T)), strict=True)
+        columns = W.T if W.strides[0] == W.itemsize else np.ascontiguousarray(W.T)
+        sums, terms = zip(*map(self.dot, columns), strict=True)
         return np.stack(sums, axis=1), terms[0]
 
     def combined(self, Q: Any) -> Any:
@@ -117,11 +118,12 @@ class SparseBlock(_HostBlock):
     def lengths(self) -> Array:
         return np.diff(self.ends)
 
+    @cached_property
     def _csr(self) -> Any:
         return csr_rows((self.data, self.indices, self.ends), self.d, 0, self.n)
 
     def dot(self, w: Array) -> tuple[Array, Array]:
-        return self._csr() @ w, self.lengths
+        return self._csr @ w, self.lengths
 
     def abs_dot(self, size: Array) -> Array:
         return self.by_row(np.add, lambda values, columns: np.abs(values) * size[columns])
@@ -130,7 +132,7 @@ class SparseBlock(_HostBlock):
         return self.by_row(np.add, lambda values, columns: values.astype(np.float64, copy=False) ** 2)
 
     def weighted(self, q: Array) -> Array:
-        return np.asarray(self._csr().T @ q)
+        return np.asarray(self._csr.T @ q)
 
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         found, lengths = terms(self.data, self.indices), self.lengths
@@ -157,7 +159,7 @@ class SparseBlock(_HostBlock):
         return np.repeat(np.arange(self.n), self.lengths), self.indices.astype(np.int64), self.data.astype(np.float64)
 
     def only(self, i: Array) -> SparseBlock:
-        taken = self._csr()[i]
+        taken = self._csr[i]
         return SparseBlock(taken.data, taken.indices, taken.indptr, self.d)
 
     def checksum(self, at_length: bool) -> list[int]:

@@ -30,9 +30,11 @@ from gordan.ledger.table import TableEvidence
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
-from gordan.solve import block_newton
+from gordan.solve import block_ascent, block_newton
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MAX_STEPS, STEP_TO_BOUNDARY, Coordinates
+from gordan.solve.loss_newton import TUNING as NEWTON
+from gordan.solve.minimizing import EPOCHS
 from gordan.solve.row_space import RowSpace, few_and_long
 
 
@@ -445,14 +447,17 @@ def least_losses(
 ) -> tuple[Array | None, Array, Objectives]:
     """Return planes near those of least loss for every column of signs, the steps of each, and what is asked.
 
-    Planes are k × columns, with b last where there is one. The objectives are returned with the smoothing of a hinge. There are
-    no planes for a hinge of rows in memory, nor for many rows there that are sparse or `narrow`: conjugate gradients for one
-    label vector leave out the rows that do not count in it, and cost less.
+    Planes are k × columns, with b last where there is one. The objectives are returned with what finders add to them: the
+    smoothing of a hinge, or weights of the rows that prove more than those that follow from the planes. There are no planes for a
+    hinge of rows in memory, nor for many rows there that are sparse or `narrow`, unless `block_ascent` is for them: conjugate
+    gradients for one label vector leave out the rows that do not count in it, and cost less.
     """
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
     rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
     space = RowSpace.of(rows, budget.time) if loss.smooth and _few(n, n + 1) else None
+    if c.any() and _ascends(problem, d, k, loss):
+        return _by_ascent(rows, signs, asked, tol, budget)
     together = space is not None or (_few(n, d) and applies(problem, intercept))
     shared = together or _shares_passes(problem, d) if loss.smooth else not storage.in_memory
     if not c.any() or not shared:
@@ -470,6 +475,18 @@ def least_losses(
         W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, lambda: budget.spent)
         found[lo : lo + size] = W.T
     return found, steps, asked
+
+
+def _ascends(problem: Problem, d: int, k: int, loss: Loss) -> bool:
+    """Whether coordinate ascent is for several label vectors of these rows at once, where it would be for one (`finders`)."""
+    storage = problem.storage
+    wide = storage.in_memory and storage.sparse and d > NEWTON.most_factorized and storage.entries <= EPOCHS.most_entries
+    return wide and loss is Loss.SQUARED_HINGE and k > 1 and fits(block_ascent.BYTES * (problem.X.n + d) * k)
+
+
+def _by_ascent(rows: Rows, signs: Array, asked: Objectives, tol: float, budget: Budget) -> tuple[Array, Array, Objectives]:
+    found = block_ascent.ascend_together(rows, signs, asked.c, asked.intercept, tol, budget)
+    return found.planes, found.epochs, replace(asked, weights=found.alpha) if found.few else asked
 
 
 def _in_stacks(

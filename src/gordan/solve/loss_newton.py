@@ -23,7 +23,7 @@ from gordan.rows import Rows
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/losses.py` shows what each costs."""
+    """Constants of the method; `benchmarks/losses.py` shows what each choice costs."""
 
     # Columns up to which a matrix of that size is factorized.
     most_factorized: int = 3000
@@ -47,7 +47,8 @@ class Tuning:
     # as `share_tol` it is solved anew, with these shares of C first.
     shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     share_tol: float = 0.1
-    # Entries of dense rows whose second moment is one product of matrices: passes over all rows cost more, as calls.
+    # Entries of dense rows up to which they are held as one signed array, and second moments are one product of matrices: passes
+    # over so few entries are mostly calls.
     at_once: int = 1 << 17
     # Copies of a factorized matrix in memory.
     copies: int = 3
@@ -61,12 +62,13 @@ Curvature = Callable[[Array, Array], Array]
 
 @dataclass(eq=False)
 class Newton:
-    """The state of the method: w, the scores z = A w, and the factorization in use."""
+    """The state of the method: w, the scores z = A w, and the factorization in use; and A as an array, where it is small."""
 
     rows: Rows
     J: Array
     w: Array
     z: Array
+    A: Array | None = None
     held: Array | None = None
     moment: Array | None = None
     factor: Any = None
@@ -79,25 +81,45 @@ class Newton:
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
-        """From w, or from 0."""
+        """The state at w, or at 0."""
         J = np.ones(rows.d)
         if free:
             J[-1] = 0.0
-        if w is None:
-            return Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), time=time)
-        return Newton(rows, J, w.copy(), rows.scores(w), time=time)
+        A = rows.dense() if rows.in_memory and not rows.sparse and rows.n * rows.d <= TUNING.at_once else None
+        newton = Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), A, time=time)
+        if w is not None:
+            newton.w, newton.z = w.copy(), newton.scores(w)
+        return newton
+
+    def scores(self, w: Array) -> Array:
+        """A w."""
+        if self.A is None:
+            return self.rows.scores(w)
+        self.rows.passes += 1
+        z = self.A @ w
+        self.rows.check(z)
+        return np.asarray(z)
+
+    def combine(self, p: Array) -> Array:
+        """Aᵀp."""
+        if self.A is None:
+            return self.rows.combine(p)
+        self.rows.passes += 1
+        v = p @ self.A
+        self.rows.check(v)
+        return np.asarray(v)
 
     def gradient(self, alpha: Array) -> Array:
         """J w - Aᵀα."""
-        return np.asarray(self.J * self.w - self.rows.combine(alpha))
+        return np.asarray(self.J * self.w - self.combine(alpha))
 
     def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array) -> bool:
-        """One step; whether it went anywhere."""
+        """Take one step, and return whether w changed."""
         s = self.direction(gradient, curvature(self.z, alpha))
         slope = float(gradient @ s)
         if not slope < 0:
             return False
-        u = self.rows.scores(s)
+        u = self.scores(s)
         t = line_search(self.z, u, float((self.J * self.w) @ s), float((self.J * s) @ s), slope, weights, curvature)
         if not t > 0:
             return False
@@ -105,11 +127,11 @@ class Newton:
         before = self.w
         self.w = self.w + t * s
         # every few steps the scores are computed anew, before the roundings of the sums add up
-        self.z = self.z + t * u if self.steps % 8 else self.rows.scores(self.w)
+        self.z = self.z + t * u if self.steps % 8 else self.scores(self.w)
         return bool((self.w != before).any())
 
     def direction(self, gradient: Array, h: Array) -> Array:
-        """s with (J + AᵀhA) s = -gradient, nearly."""
+        """The direction s with (J + AᵀhA) s = -gradient, nearly."""
         active = np.flatnonzero(h)
         columns, k = self.rows.d, len(active)
         if k == 0:
@@ -141,7 +163,7 @@ class Newton:
         return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
 
     def _seconds_for_a_factor(self, k: int) -> float:
-        """About what it takes, at the pace of this call: a piece that cannot be interrupted."""
+        """About the seconds of a factorization at the pace of this call: it cannot be interrupted."""
         rows, pace = self.rows, self.time.pace
         return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
 
@@ -158,7 +180,7 @@ class Newton:
         self.stale = False
 
     def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
-        """The same from the k rows with h > 0: with r = h A s it is (AAᵀ + 1/h) r = -A g, s = -g - Aᵀr for J = 1.
+        """The same direction from the k rows with h > 0: with r = h A s, (AAᵀ + 1/h) r = -A g and s = -g - Aᵀr for J = 1.
 
         A free intercept is one more unknown, and Σ y r = -g_b one more equation.
         """
@@ -170,20 +192,16 @@ class Newton:
         if free:
             K -= np.outer(signs, signs)
         K[np.diag_indices(rows.n)] += 1 / h
-        factor = factorized(K)
-        r = -solved(factor, rows.scores(g))
-        if not free:
-            return -(g + rows.combine(r))
-        e = solved(factor, signs)
-        b = (-gradient[-1] - float(signs @ r)) / float(signs @ e)
-        s = -(g + rows.combine(r + b * e))
-        s[-1] = b
+        r, b = bordered(K, -rows.scores(g), signs if free else None, -float(gradient[-1]))
+        s = -(g + rows.combine(r))
+        if free:
+            s[-1] = -b
         return np.asarray(s)
 
     def _conjugate_gradients(
         self, gradient: Array, h: Array, precondition: Callable[[Array], Array] | None, most: int
     ) -> tuple[Array, bool]:
-        """s, and whether the residual is as small as it should be: a share of the gradient that falls with it."""
+        """The direction s, and whether the residual is small enough: a share of the gradient that falls with it."""
         first = math.sqrt(float(gradient @ gradient))
         self.largest_gradient = max(self.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
@@ -198,7 +216,7 @@ class Newton:
 
 
 class Solved(NamedTuple):
-    """What conjugate gradients end with: s, the steps, and whether the residual is as small as it should be."""
+    """The result of conjugate gradients: s, the number of steps, and whether the residual is small enough."""
 
     s: Array
     steps: int
@@ -213,7 +231,10 @@ def conjugate_gradients(
     precondition: Callable[[Array], Array],
     time: Deadline = UNLIMITED,
 ) -> Solved:
-    """s with H s = `right`, up to a residual of that size; vectors may be blocks. Where H does not bend it is what there is."""
+    """The s with H s = `right`, up to a residual of size `enough`; vectors may be blocks.
+
+    Ends early in a direction in which H has no curvature.
+    """
     s, r = np.zeros_like(right), right
     q = precondition(r)
     p, rq = q, float(np.vdot(r, q))
@@ -231,6 +252,17 @@ def conjugate_gradients(
         new = float(np.vdot(r, q))
         p, rq = q + (new / rq) * p, new
     return Solved(s, most, False)
+
+
+def bordered(K: Array, right: Array, signs: Array | None, total: float) -> tuple[Array, float]:
+    """The r and b with K r + b·signs = right and signs·r = total; without signs, b = 0 and K r = right."""
+    factor = factorized(K)
+    r = solved(factor, right)
+    if signs is None:
+        return r, 0.0
+    across = solved(factor, signs)
+    b = (float(signs @ r) - total) / float(signs @ across)
+    return r - b * across, b
 
 
 def line_search(
@@ -268,7 +300,8 @@ def line_search(
 def second_moment(rows: Rows, i: Array, h: Array) -> Array:
     """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs."""
     if rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once:
-        A = rows.scale * rows.take(i).storage.plain()  # signs cancel
+        rows.passes += len(i) / rows.n
+        A = rows.scale * rows.storage.take(i).plain()  # signs cancel
         A = np.column_stack((A, np.full(len(i), rows.scale * rows.constant))) if rows.constant else A
         return np.asarray((A * h[:, None]).T @ A)
     total = np.zeros((rows.d, rows.d))

@@ -1,6 +1,6 @@
 """Finders of the least value of a loss: Newton's method where the loss is smooth, the method of multipliers for the hinge.
 
-What they yield is float arithmetic; the evidence has it proved.
+They work in floating point and prove nothing: the evidence has their proposals checked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import factorized, solved
 from gordan.checkpoint import fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import InputError
@@ -23,7 +22,8 @@ from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
+from gordan.solve.loss_newton import Curvature, Newton, Weights, bordered, line_search
+from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
 from gordan.solve.softmax_newton import SoftmaxNewton
@@ -32,35 +32,39 @@ from gordan.trace import Moment, Trace
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the finders are tuned by; `benchmarks/losses.py` shows what each costs."""
+    """Constants of the finders; `benchmarks/losses.py` shows what each choice costs."""
 
-    # Of the tolerance, what the gap in floats is brought to: the proved one is a little wider.
+    # The gap in floats is brought to this share of the tolerance, because the proved gap is a little wider.
     share: float = 0.8
-    # The share of a proved gap above which a smaller one in floats may narrow it.
+    # A smaller gap in floats may narrow a proved gap if it is at least this share of it.
     proved: float = 0.1
     most_steps: int = 500
-    # Steps without a smaller gap, or a value smaller by that share, after which rounding is taken to be what stops the method.
+    # After this many steps without a smaller gap, or a value smaller by `progress`, rounding is taken to stop the method.
     patience: int = 6
     progress: float = 1e-6
-    # A gap of less than this share of the value is lost in its rounding.
+    # A gap below this share of the value is lost in the rounding of the value.
     lost: float = 1e-16
-    # And with one of this share w has all the digits that it can have.
+    # At a gap of this share of the value w has all the digits that it can have.
     settled: float = 1e-26
-    # The squared hinge of dense rows that a plane nearly separates: after so many steps with a wide gap it is solved anew, with
-    # shares of C first (`loss_newton`).
+    # The squared hinge of dense rows that a plane nearly separates: if the gap is still wide after this many steps, it is solved
+    # again with shares of C first (`loss_newton`).
     continued: int = 40
-    # Sets of rows with weight that are tried, and what is left to 1 that rounding may be all of.
+    # How many sets of rows with weight are tried, and how far below 1 rounding alone may leave a score.
     supports: int = 100
     lost_of_one: float = 1e-14
-    # A start from which no interval narrower than this was proved has led astray.
+    # A start that led to no proved interval narrower than this is dropped.
     astray: float = 0.1
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that share
-    of them, but at least so many for each column, to that accuracy. For the hinge, and for smooth losses with C ‖x‖² beyond
-    `small` on average, the part's plane is too much that of its own noise to save steps, unless there are more rows a column."""
+    """When part of the rows is solved first, to start from its plane.
+
+    That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
+    at least `least_per_column` for each column, and is solved to `tol`. For the hinge, and for smooth losses whose C ‖x‖² is
+    above `small` on average, the plane of a part depends too much on its own noise to save steps, unless there are more rows per
+    column (`for_hinge`, `for_large_c`).
+    """
 
     rows_per_column: int = 40
     for_hinge: int = 270
@@ -74,8 +78,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """The first smoothing, in units of 1/(mean C), by what it shrinks, and when: at what ratio of the two parts of the gap. And
-    the patience until the gap is that narrow."""
+    """Constants of the method of multipliers.
+
+    The first `smoothing` is in units of 1/(mean C); it is multiplied by `shrink` whenever the first part of the gap is at most
+    `inner` times the second. Until the gap is `narrow`, more steps without progress are allowed (`patience`).
+    """
 
     smoothing: float = 30.0
     smoothing_after_part: float = 0.1
@@ -87,11 +94,14 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most. Where w is so many
-    tolerances `near` the optimum, by the weights of the ascent, Newton's method goes on with the squared hinge. Where b is
-    `free`, after so many epochs it does so from a plane with a penalized b, found up to the gap `neighbour`. C ‖x‖² counts as
-    `small` up to this, on average, and so many epochs then come before the method of multipliers, for so many entries: rows are
-    visited in random order, which is slow where they are not in a cache."""
+    """How many epochs of coordinate ascent are run.
+
+    The gap is first computed after `first` epochs, then after intervals that grow by `growth` up to `most_at_a_time`, and there
+    are at most `most` epochs. For the squared hinge Newton's method takes over once the gap of the ascent is within `near`
+    tolerances; with a free intercept after `free` epochs, from the plane with a penalized intercept at a gap of `neighbour`. For
+    the hinge, `before_multipliers` epochs precede the method of multipliers if C ‖x‖² is at most `small` on average and there are
+    at most `most_entries`: rows are visited in random order, which is slow where they are not in a cache.
+    """
 
     first: float = 3.0
     growth: float = 1.5
@@ -110,7 +120,7 @@ TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A loss to be minimized: the signed rows, with a column of ones where there is an intercept, and C_i for each."""
+    """A loss to be minimized: the signed rows, with a column of ones if there is an intercept, and C_i for each row."""
 
     rows: Rows
     c: Array
@@ -120,22 +130,22 @@ class Task:
     deadline: float = math.inf
     seed: int = 1
     which: Array | None = None
-    """The class of each row, where the loss is about several."""
+    """The class of each row, if the loss is multinomial."""
     time: Deadline = UNLIMITED
     max_iter: int | None = None
     alpha: Array | None = None
-    """Weights of the rows to go on with, for those who start from them."""
+    """Weights of the rows to start from, for methods that use them."""
     continues: bool = True
     """Whether C may be approached from below."""
 
     @property
     def may_continue(self) -> bool:
-        """Whether that may pay."""
+        """Whether approaching C from below may save time."""
         return self.continues and self.loss is Loss.SQUARED_HINGE and not self.rows.sparse
 
     @property
     def first_weights(self) -> Array:
-        """Those to go on with, or 0."""
+        """The weights to start from, or 0."""
         return np.zeros(self.rows.n) if self.alpha is None else self.alpha
 
     def spent(self) -> bool:
@@ -144,44 +154,44 @@ class Task:
 
     @property
     def classes(self) -> set[int]:
-        """Those that there are rows of."""
+        """The classes that have rows."""
         return {*np.unique(self.rows.signs if self.which is None else self.which).tolist()}
 
     def part(self, i: Array) -> Task:
-        """The same for these rows alone, which stand for all of them."""
+        """The same task for these rows alone, with weights as if they were all of them."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
         return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
 
     def weights(self, z: Array) -> Array:
-        """C a(z), of a smooth loss."""
+        """The weights C a(z) of a smooth loss at scores z."""
         return np.asarray(self.c * self.loss.weight(z))
 
     def curvature(self, z: Array, alpha: Array) -> Array:
-        """And how it falls."""
+        """How these weights fall as z grows."""
         return np.asarray(self.c * self.loss.curvature(z, alpha / self.c))
 
     def value(self, w: Array, z: Array) -> float:
-        """P."""
+        """P at the plane w, whose scores are z."""
         v = w[:-1] if self.free else w
         return 0.5 * float(v @ v) + float(self.c @ self.loss.cost(z))
 
     def dual(self, alpha: Array, v: Array) -> float:
-        """D, as if Σ y α were 0 where it must be."""
+        """D at the weights α with Aᵀα = v, as if Σ y α were 0 where it must be."""
         v = v[:-1] if self.free else v
         with np.errstate(invalid="ignore", divide="ignore"):
             paid = self.c @ self.loss.paid(np.where(self.c > 0, alpha / self.c, 0.0))
         return float(paid) - 0.5 * float(v @ v)
 
     def balanced_dual(self, alpha: Array, v: Array, w: Array) -> float:
-        """D, less for Σ y α ≠ 0 where it must be 0: P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish."""
+        """D, reduced where Σ y α should be 0 and is not: P - D = ½‖w - v‖² + Σ C FY - b Σ y α, whose last term must vanish."""
         imbalance = float(w[-1]) * float(alpha @ self.rows.signs) if self.free else 0.0
         return self.dual(alpha, v) - imbalance - abs(imbalance)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A plane (w has b as its last entry where there is one), weights, and the interval that they leave in floats."""
+    """A plane (w has b as its last entry if there is an intercept), weights, and the interval that they give in floats."""
 
     w: Array
     alpha: Array
@@ -189,9 +199,9 @@ class Found:
     upper: float
     steps: int
     stated: bool = False
-    """Whether the weights of a smooth loss are not just those that follow from the plane."""
+    """Whether the weights of a smooth loss are more than those that follow from the plane."""
     smoothing: float | None = None
-    """What the hinge was smoothed by, where its weights follow from the plane in that way."""
+    """The smoothing of the hinge, if its weights follow from the plane in that way."""
 
     @property
     def gap(self) -> float:
@@ -208,8 +218,10 @@ def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: obje
 
 
 def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
-    """Newton's method by passes that bring back a few numbers, as for many label vectors, of which this is one; or which are the
-    classes of a multinomial loss."""
+    """Newton's method by passes that return a few numbers, for rows in files, on devices or on other machines.
+
+    It is the method for many label vectors, with one of them, or with one for each class of a multinomial loss.
+    """
     rows, budget, which = question.rows, question.budget, question.which
     bare = replace(rows, signs=np.ones(rows.n, np.int8))
     labels = rows.signs[:, None] if which is None else (which[:, None] == np.arange(question.vectors)).astype(np.int8)
@@ -269,7 +281,7 @@ def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, doubt: obj
 
 
 def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> Iterator[Proposal]:
-    """What a method finds, whenever that may be enough, and at the end."""
+    """Propose what a method finds whenever that may be enough, and at the end."""
     objective, budget = question.objective, question.budget
     task = Task(
         question.rows,
@@ -311,9 +323,9 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
 
 
 def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
-    """What a method finds, first in the coordinates of the rows where these are few; then, if that is not enough, as they are.
+    """Run a method, first in the coordinates of the rows if these are few; if that is not enough, on the rows themselves.
 
-    Where a start is so far off that no row has curvature left there is no slope to follow to a free b: it is then forgotten.
+    A start may be so far off that no row has curvature left, and no slope leads to a free b. Such a start is dropped.
     """
     space, last = RowSpace.of(task.rows, task.time), None
     if space is not None:
@@ -334,7 +346,7 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
 
 
 def _by_support(task: Task, found: Found) -> Found:
-    """The plane of a hinge or its square of few rows from its weights: with C large, these are lost in the rounding of 1 - z."""
+    """Solve a hinge or squared hinge of few rows for its weights, which a large C loses in the rounding of 1 - z."""
     rows, n, smooth = replace(task.rows, constant=False) if task.free else task.rows, task.rows.n, task.loss.smooth
     with np.errstate(over="ignore", invalid="ignore"):
         K = rows.gram(np.arange(n))
@@ -358,19 +370,19 @@ def _by_support(task: Task, found: Found) -> Found:
 
 
 def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: Array, free: bool) -> tuple[Array, float] | None:
-    """Weights α between 0 and caps with (K α)_i = 1 - y_i b for the rows in between, Σ y α = 0 where b is free, and b; None where
-    there are no such rows. Those that come to a bound leave them, and those that should not be at theirs join."""
+    """Weights α between 0 and caps with (K α)_i = 1 - y_i b for the rows in between, Σ y α = 0 if b is free, and b.
+
+    Rows that reach a bound leave the set of rows in between, and rows that should leave their bound join it. None if the set
+    becomes empty.
+    """
     alpha, b = np.zeros(len(K)), 0.0
     for _ in range(TUNING.supports):
         own = np.flatnonzero(inside)
         if not len(own):
             return None
         alpha = np.where(full, caps, 0.0)
-        factor = factorized(K[np.ix_(own, own)])
-        ones = solved(factor, 1.0 - K[np.ix_(own, np.flatnonzero(full))] @ caps[full])
-        across = solved(factor, signs[own])
-        b = float(signs[own] @ ones + signs @ alpha) / float(signs[own] @ across) if free else 0.0
-        alpha[own] = ones - b * across
+        right = 1.0 - K[np.ix_(own, np.flatnonzero(full))] @ caps[full]
+        alpha[own], b = bordered(K[np.ix_(own, own)], right, signs[own] if free else None, -float(signs @ alpha))
         left = 1.0 - signs * b - K @ alpha  # of rows outside what is left to 1, inside 0
         filled = np.where(inside, alpha >= caps, full & (left > -TUNING.lost_of_one))
         changed = (np.where(inside, alpha > 0, left > TUNING.lost_of_one) | full) & ~filled
@@ -381,7 +393,7 @@ def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: A
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
-    """What the checkpoint holds of an earlier call for the same loss of the same data; None where there is none."""
+    """What the checkpoint holds of an earlier call for the same loss and data, or None."""
     keeper, objective = question.play.checkpoint, question.objective
     if keeper is None:
         return None
@@ -393,20 +405,20 @@ def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | Non
 
 
 def _write(question: LossQuestion, found: Found | None, earlier: Found | None, at_once: bool) -> None:
-    """Write the checkpoint, if there is one and it is time to."""
+    """Write the checkpoint, if there is one and it is due, or `at_once`."""
     keeper = question.play.checkpoint
     if found is not None and keeper is not None and (at_once or keeper.due):
         keeper.write(found=_kept(found, earlier, question.objective.loss))
 
 
 def _kept(found: Found, earlier: Found | None, loss: Loss) -> Found:
-    """As a checkpoint holds it: with the steps of earlier calls, and the weights of rows where these do not follow from w."""
+    """The form in which a checkpoint holds a plane: with the steps of earlier calls, and weights unless these follow from w."""
     steps = found.steps + (0 if earlier is None else earlier.steps)
     return replace(found, steps=steps, alpha=found.alpha[:0] if loss.smooth else found.alpha)
 
 
 def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[Found]:
-    """These steps, until a product overflows: weights or C beyond reason lead astray, and X is not to blame if it is finite."""
+    """Yield these steps until a product overflows, which extreme weights or C can cause; X is blamed only if it is not finite."""
     try:
         yield from steps
     except InputError:
@@ -437,14 +449,14 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
-    """A step as callbacks and plots see it: the interval is one for the least value."""
+    """A step as callbacks and plots see it; its interval is one for the least value."""
     seconds, passes = time.perf_counter() - question.budget.started, question.rows.passes
     bracket = found.lower, found.upper
     return Moment(found.steps, math.nan, math.nan, *bracket, passes=passes, seconds=seconds, w_out=found.w)
 
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """Newton's method for a smooth loss. One `Found` a step; ends when nothing gets better, or the time is up."""
+    """Newton's method for a smooth loss: yields one `Found` per step until nothing improves or the time is up."""
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w, task.time)
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.may_continue
@@ -466,7 +478,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def _looked(task: Task, newton: Newton) -> tuple[Found, Array]:
-    """What a plane is worth with the weights that follow from it, and the slope there; near the end a free b is moved first."""
+    """The interval of a plane with the weights that follow from it, and the gradient; near the end a free b is moved first."""
     alpha = task.weights(newton.z)
     gradient = newton.gradient(alpha)
     upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
@@ -482,20 +494,22 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     assert task.which is not None
     classes = len(task.classes)
     w = _first(task, by_all_classes) if w is None else w
-    newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
+    newton: SoftmaxNewton | RowSoftmaxNewton
+    if w is None and RowSoftmaxNewton.suits(task.rows, classes):
+        newton = RowSoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, task.time)
+    else:
+        newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
-        gradient, upper, spent = newton.gradient(), newton.value, task.spent()
-        gap = _half_square(gradient, task.free)
+        gap, upper, spent = newton.gap(), newton.value, task.spent()
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
-        if task.free and last and newton.shift():  # nothing is proved without
-            gradient, upper = newton.gradient(), newton.value
-            gap = _half_square(gradient, task.free)
+        if last and newton.settle():  # nothing is proved without
+            gap, upper = newton.gap(), newton.value
         yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
-        if not newton.step(gradient, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
+        if not newton.step(math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return
 
 
@@ -505,8 +519,10 @@ def _half_square(gradient: Array, free: bool) -> float:
 
 
 def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge by the method of multipliers; where C is so small that most weights are at their bounds, after some epochs of
-    coordinate ascent, which tell which."""
+    """The hinge by the method of multipliers, preceded by some epochs of coordinate ascent if C is small.
+
+    Most weights are then at their bounds, and the epochs find out which.
+    """
     few = w is None and task.rows.in_memory and task.rows.entries <= EPOCHS.most_entries
     if few and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small:
         found = None
@@ -531,7 +547,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     base = task.first_weights
 
     def weights(z: Array) -> Array:
-        return np.clip(base + (1.0 - z) / epsilon, 0.0, c)
+        return np.minimum(np.maximum(base + (1.0 - z) / epsilon, 0.0), c)
 
     def curvature(z: Array, alpha: Array) -> Array:
         return ((alpha > 0) & (alpha < c)) / epsilon
@@ -633,13 +649,13 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
 
 
 def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
-    """These steps, counted from there on."""
+    """Yield these steps, counted on from those before."""
     for found in steps:
         yield replace(found, steps=before.steps + found.steps)
 
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
-    """A plane for a part of the rows, where there are many for each column; None where there are not."""
+    """A plane for a part of the rows if there are many for each column, else None."""
     rows = task.rows
     if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
         return None
@@ -656,7 +672,7 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
 
 
 def _rows_per_column(task: Task) -> int:
-    """From how many rows for each column on a part of them is solved first."""
+    """The number of rows per column from which on a part of the rows is solved first."""
     if task.loss is Loss.HINGE:
         return PART.for_hinge
     rows = task.rows
@@ -666,12 +682,12 @@ def _rows_per_column(task: Task) -> int:
 
 
 def _waited(steps: int, better: bool, settled: bool) -> int:
-    """Steps without anything better; as many as are waited for once w has all its digits."""
+    """The number of steps without improvement; the largest allowed once w has all its digits."""
     return TUNING.patience if settled else 0 if better else steps + 1
 
 
 def _continued(task: Task) -> Array:
-    """A plane for less of C, and from there for more of it."""
+    """A plane found by solving for shares of C that grow, each from the plane before."""
     w = np.zeros(task.rows.d)
     for share in NEWTON.shares:
         for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol, continues=False), w):

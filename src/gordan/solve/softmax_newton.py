@@ -9,8 +9,8 @@ third of the steps and cost more than it spares.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from gordan.solve.loss_newton import conjugate_gradients, second_moment
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/losses.py --losses multinomial` shows what each costs."""
+    """Constants of the method; `benchmarks/losses.py --losses multinomial` shows what each choice costs."""
 
     # Classes times columns up to which all of the second derivatives are factorized.
     most_factorized: int = 400
@@ -62,10 +62,12 @@ class SoftmaxNewton:
     used: int = 0
     used_at_first: int = 0
     steps: int = 0
+    slope: Array = field(init=False, repr=False)
+    """J W + Aᵀ C (Q - e_y), as `gap` found it."""
 
     @staticmethod
     def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
-        """From W; or from 0, with a free intercept the one that is then the best."""
+        """The state at W, or at 0 with the free intercept that is then the best."""
         J = np.ones((rows.d, 1))
         if free:
             J[-1] = 0.0
@@ -83,27 +85,22 @@ class SoftmaxNewton:
     @property
     def value(self) -> float:
         """P."""
-        line, top = np.arange(self.rows.n), self.S.max(axis=1)
-        losses = np.log(np.exp(self.S - top[:, None]).sum(axis=1)) + (top - self.S[line, self.which])
-        return 0.5 * float(np.sum(self.J * self.W * self.W)) + float(self.c @ losses)
+        return 0.5 * float(np.sum(self.J * self.W * self.W)) + total_loss(self.S, self.which, self.c)
 
-    def gradient(self) -> Array:
-        """J W + Aᵀ C (Q - e_y)."""
-        return np.asarray(self.J * self.W + self.rows.combine(self._residual()))
+    def gap(self) -> float:
+        """P - D for the weights that follow from the planes: half the square of the slope, without that in a free b."""
+        self.slope = np.asarray(self.J * self.W + self.rows.combine(residuals(self.Q, self.which, self.c)))
+        return 0.5 * float(np.sum(self.J * self.slope * self.slope))
 
-    def _residual(self) -> Array:
-        R = self.c[:, None] * self.Q
-        R[np.arange(self.rows.n), self.which] -= self.c
-        return R
-
-    def step(self, gradient: Array, enough: float) -> bool:
-        """One step towards a gradient of that size; whether it went anywhere."""
-        V = self._direction(gradient, enough)
-        slope = float(np.sum(gradient * V))
+    def step(self, enough: float) -> bool:
+        """Take one step towards a gradient of size `enough`, and return whether W changed."""
+        V = self._direction(self.slope, enough)
+        slope = float(np.sum(self.slope * V))
         if not slope < 0:
             return False
         U = self.rows.scores(V)
-        t = self._line_search(V, U, slope)
+        along, bend = float(np.sum(self.J * self.W * V)), float(np.sum(self.J * V * V))
+        t = line_search(Line(self.S, U, along, bend, slope), self.which, self.c, self.time)
         if not t > 0:
             return False
         self.steps += 1
@@ -156,10 +153,7 @@ class SoftmaxNewton:
         """V, with a residual that is a share of the gradient, or `enough`."""
 
         def product(p: Array) -> Array:
-            U = self.Q * self.rows.scores(p)
-            U -= self.Q * U.sum(axis=1, keepdims=True)
-            U *= self.c[:, None]
-            return np.asarray(self.J * p + self.rows.combine(U))
+            return np.asarray(self.J * p + self.rows.combine(curved(self.Q, self.rows.scores(p), self.c)))
 
         def precondition(r: Array) -> Array:
             return r if self.factor is None else solved(self.factor, r)
@@ -169,32 +163,67 @@ class SoftmaxNewton:
         self.used = found.steps
         return found.s
 
-    def _line_search(self, V: Array, U: Array, slope: float) -> float:
-        """t > 0 near the minimum along W + t V, where the slope is a share of that at the start at most."""
-        along, bend = float(np.sum(self.J * self.W * V)), float(np.sum(self.J * V * V))
-        own = float(self.c @ U[np.arange(self.rows.n), self.which])
-        t, low, high = 1.0, 0.0, math.inf
-        for _ in range(40):
-            Q = softmax(self.S + t * U)
-            mean = np.sum(Q * U, axis=1)
-            found = along + t * bend + float(self.c @ mean) - own
-            if abs(found) <= TUNING.slope_left * abs(slope) or self.time.passed:
-                break
-            low, high = (low, t) if found > 0 else (t, high)
-            second = bend + float(self.c @ (np.sum(Q * U * U, axis=1) - mean * mean))
-            new = t - found / second if second > 0 else math.inf
-            if not low < new < high:
-                new = 0.5 * (low + high) if high < math.inf else 2 * t
-            if new in (low, high, t):
-                break
-            t = new
-        return t
-
-    def shift(self) -> bool:
-        """Move a free b so that each class has the mass of its own rows; whether it had to be moved."""
+    def settle(self) -> bool:
+        """Move a free b so that each class has the mass of its own rows, and return whether it had to be moved."""
+        if self.J[-1, 0] > 0:
+            return False
         b = balancing(self.S, self.which, self.c)
         self.W = self.W.copy()
         self.W[-1] += b
         self.S = self.S + b
         self.Q = softmax(self.S)
         return bool(b.any())
+
+
+class Line(NamedTuple):
+    """The planes W + t V: S and U are the scores of W and V, `along` and `bend` are WᵀJV and VᵀJV, `slope` is that at t = 0."""
+
+    S: Array
+    U: Array
+    along: float
+    bend: float
+    slope: float
+
+
+def line_search(line: Line, which: Array, c: Array, time: Deadline) -> float:
+    """t > 0 near the minimum along a line, where the slope is a share of that at the start at most."""
+    S, U, along, bend, slope = line
+    own = float(c @ U[np.arange(len(c)), which])
+    t, low, high = 1.0, 0.0, math.inf
+    for _ in range(40):
+        Q = softmax(S + t * U)
+        mean = np.sum(Q * U, axis=1)
+        found = along + t * bend + float(c @ mean) - own
+        if abs(found) <= TUNING.slope_left * abs(slope) or time.passed:
+            break
+        low, high = (low, t) if found > 0 else (t, high)
+        second = bend + float(c @ (np.sum(Q * U * U, axis=1) - mean * mean))
+        new = t - found / second if second > 0 else math.inf
+        if not low < new < high:
+            new = 0.5 * (low + high) if high < math.inf else 2 * t
+        if new in (low, high, t):
+            break
+        t = new
+    return t
+
+
+def total_loss(S: Array, which: Array, c: Array) -> float:
+    """Σ C (log Σ_c e^{s_c} - s_y)."""
+    top = S.max(axis=1)
+    losses = np.log(np.exp(S - top[:, None]).sum(axis=1)) + (top - S[np.arange(len(c)), which])
+    return float(c @ losses)
+
+
+def residuals(Q: Array, which: Array, c: Array) -> Array:
+    """C (Q - e_y)."""
+    R = c[:, None] * Q
+    R[np.arange(len(c)), which] -= c
+    return R
+
+
+def curved(Q: Array, U: Array, c: Array) -> Array:
+    """C (QU - Q(Q·U)): how C (Q - e_y) changes as scores move by U."""
+    found = Q * U
+    found -= Q * found.sum(axis=1, keepdims=True)
+    found *= c[:, None]
+    return found

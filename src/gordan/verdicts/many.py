@@ -275,7 +275,7 @@ def minimize_many_losses(
     def places() -> dict[int, Place]:
         require_unchanged(problem)
         proved = np.array([*optima])
-        some = replace(table, signs=table.signs[:, proved])
+        some = table.columns(proved)
         return dict(zip(optima, some.places([*optima.values()], columns.b[proved]), strict=True))
 
     def construct(j: int) -> LossResult:
@@ -409,9 +409,10 @@ class _Columns(Generic[One]):
             if self.stopped or (self.budget.spent and (lo > 0 or storage.in_memory)):
                 break
             own = finite[lo : lo + size]
-            W, b = self.kind.plane_of(np.ascontiguousarray(planes[own].T))
+            whole = len(own) == len(planes)
+            W, b = self.kind.plane_of((planes if whole else planes[own]).T)
             b = np.zeros(len(own)) + b
-            some = objectives if len(own) == len(planes) else replace(objectives, signs=objectives.signs[:, own])
+            some = objectives if whole else objectives.columns(own)
             for j, w, offset, optimum in zip(own.tolist(), W.T, b, some.enclose(W, b), strict=True):
                 if optimum.upper <= worst:
                     found[j] = optimum

@@ -1,0 +1,133 @@
+"""Dual coordinate ascent for several label vectors of the same sparse rows, each of which is read once for all of them; and the
+products of these rows with each other times a block of vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.rows.memory import Sparse
+from gordan.rows.rows import Rows
+from gordan.rows.threads import available
+from gordan.rows.threads import run as in_threads
+
+# The label vectors that one ascent is about at most, as `rows.lanes` has it, which takes numba to import.
+LANES = 8
+# Bytes that come from memory together.
+LINE = 64
+
+
+@dataclass(eq=False)
+class BlockAscent:
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the label vectors `signs[:, lo:hi]`.
+
+    A_i = y_i(x_i, `column`) for each of them; a sign of 0 leaves the row out. Plane j is the column w = Σ x_i A_i of `W` with
+    `last` for the constant column, and `offset` is added to its scores: with a `free` intercept that is b, the multiplier of
+    Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32, which is enough for a gap of 1e-6 and
+    takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and every `bend` is positive.
+    """
+
+    rows: Rows
+    signs: Array
+    lo: int
+    hi: int
+    squares: Array
+    bend: Array
+    column: float
+    free: bool
+    seed: int = 1
+    x: Array = field(init=False, repr=False)
+    W: Array = field(init=False, repr=False)
+    last: Array = field(init=False, repr=False)
+    offset: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.rows.storage, Sparse)
+        self.x, self.W = np.zeros((self.rows.n, LANES), np.float32), _aligned(self.rows.storage.d)
+        self.last, self.offset = np.zeros(LANES), np.zeros(LANES)
+        self._order, self._stream = np.arange(self.rows.n, dtype=np.int64), np.array([self.seed], np.uint64)
+        self._steps = self.squares + self.column**2
+
+    def run_epoch(self) -> tuple[Array, Array]:
+        """Visit every row once. Estimates of P - D and of P for each label vector, from what rows contribute when visited."""
+        from gordan.rows.lanes import ascend_lanes
+
+        kernel: Any = ascend_lanes
+        storage, lanes, tally = self.rows.storage, np.array([self.lo, self.hi]), np.zeros((2, LANES))
+        assert isinstance(storage, Sparse)
+        kernel(
+            *storage.arrays, self.signs, lanes, self.column, self.offset, self._order, self.bend, self._steps,
+            self.x, self.W, self.last, self._stream, tally,
+        )  # fmt: skip
+        if self.free:
+            self.offset += self.column * self.last
+        gap, value = tally[:, : self.hi - self.lo]
+        return gap, value
+
+    def scores(self) -> Array:
+        """x_i·w for every row and plane, without the intercept."""
+        from gordan.rows.lanes import lane_scores
+
+        kernel: Any = lane_scores
+        storage, scores = self.rows.storage, np.empty((self.rows.n, LANES), np.float32)
+        assert isinstance(storage, Sparse)
+        kernel(*storage.arrays, self.W, scores)
+        return self._own(scores)
+
+    @property
+    def planes(self) -> Array:
+        """The planes (k × d), in float32 and without the intercept."""
+        return self.W[:, : self.hi - self.lo].T
+
+    @property
+    def intercepts(self) -> Array:
+        """b of each plane."""
+        return (self.offset if self.free else self.column * self.last)[: self.hi - self.lo]
+
+    @property
+    def weights(self) -> Array:
+        """The weights x of the rows, a column for each label vector."""
+        return self._own(self.x)
+
+    def _own(self, lanes: Array) -> Array:
+        """The lanes that are in use, in float64."""
+        return lanes[:, : self.hi - self.lo].astype(np.float64)
+
+
+def gram_product(rows: Rows, Q: Array) -> Array:
+    """X(XᵀQ) for a block Q (n, k) and the rows x_i of sparse X in memory, to the seven digits of float32. Costs two passes."""
+    from gordan.rows.lanes import lane_combination, lane_scores
+
+    down: Any = lane_combination
+    up: Any = lane_scores
+    storage, (n, k) = rows.storage, Q.shape
+    assert isinstance(storage, Sparse)
+    sizes, found = np.max(np.abs(Q), axis=0, initial=0.0), np.empty((n, k))
+    sizes[~(sizes > 0)] = 1.0
+
+    def work(lo: int, hi: int) -> None:
+        q, W = np.zeros((n, LANES), np.float32), _aligned(storage.d)
+        q[:, : hi - lo] = Q[:, lo:hi] / sizes[lo:hi]
+        down(*storage.arrays, q, W)
+        up(*storage.arrays, W, q)
+        found[:, lo:hi] = q[:, : hi - lo] * sizes[lo:hi]
+
+    in_threads(work, lane_ranges(k), available() if rows.threads is None else rows.threads)
+    rows.passes += 2
+    return found
+
+
+def lane_ranges(k: int) -> list[tuple[int, int]]:
+    """Ranges (lo, hi) of k label vectors, as even as they can be, of which each fits into the lanes."""
+    blocks = -(-k // LANES)
+    return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
+
+
+def _aligned(d: int) -> Array:
+    """Zeros for d rows of LANES numbers in float32, none of which is in two lines of the cache."""
+    whole = np.zeros(4 * LANES * d + LINE, np.uint8)
+    begin = -whole.ctypes.data % LINE
+    return whole[begin : begin + 4 * LANES * d].view(np.float32).reshape(d, LANES)

@@ -1,0 +1,168 @@
+"""The compiled loops over sparse rows for several planes at once, in float32; see `rows.block_ascent`.
+
+The planes are the columns of one array, LANES of them side by side, so that an entry of X is read once for all of them and
+multiplied by a whole vector register. Numba does not find that out by itself for so short a loop (it took three times as long at
+158 entries a row), so the two inner loops are written as LLVM code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from gordan.compiling import compiled_in_order
+from gordan.rows.ascent import _shuffle
+
+# Label vectors that are worked on at once, in float32: half of what comes from memory together.
+LANES = 8
+# Rows of the `tally`: the estimates of P - D and of P.
+GAP, VALUE = 0, 1
+
+
+def _products(data, indices, begin, end, W, sums):
+    """sums = Σ_k data_k W[indices_k], for k from `begin` to `end`."""
+    sums[:] = data[begin:end].astype(np.float32) @ W[indices[begin:end]]
+
+
+def _add(data, indices, begin, end, moves, W):
+    """W[indices_k] += data_k · moves, for k from `begin` to `end`; no index comes twice."""
+    W[indices[begin:end]] += data[begin:end].astype(np.float32)[:, None] * moves
+
+
+@overload(_products, inline="always")
+def _products_compiled(data, indices, begin, end, W, sums):
+    return lambda data, indices, begin, end, W, sums: _vector_products(data, indices, begin, end, W, sums)
+
+
+@overload(_add, inline="always")
+def _add_compiled(data, indices, begin, end, moves, W):
+    return lambda data, indices, begin, end, moves, W: _vector_add(data, indices, begin, end, moves, W)
+
+
+@intrinsic
+def _vector_products(typing_context, data, indices, begin, end, W, sums):
+    return types.void(data, indices, types.int64, types.int64, W, sums), _products_code
+
+
+@intrinsic
+def _vector_add(typing_context, data, indices, begin, end, moves, W):
+    return types.void(data, indices, types.int64, types.int64, moves, W), _add_code
+
+
+FLOAT, INT32, INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR = ir.VectorType(FLOAT, LANES)
+
+
+class _Entries:
+    """The entries of a row in LLVM code."""
+
+    def __init__(self, context, builder, signature, args):
+        arrays = zip(signature.args, args, strict=True)
+        made = [context.make_array(kind)(context, builder, arg) if kind != types.int64 else arg for kind, arg in arrays]
+        (self.data, self.indices, self.begin, self.end, *self.others), self.builder = made, builder
+
+    def each(self):
+        return cgutils.for_range_slice(self.builder, self.begin, self.end, INT64(1), INT64)
+
+    def value(self, k):
+        """data_k in all lanes."""
+        builder = self.builder
+        x = builder.load(builder.gep(self.data.data, [k]))
+        x = x if x.type == FLOAT else builder.fptrunc(x, FLOAT)
+        undefined = ir.Constant(VECTOR, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(INT32, LANES), [0] * LANES)
+        return builder.shuffle_vector(builder.insert_element(undefined, x, INT32(0)), undefined, zeros)
+
+    def row_of(self, W, k):
+        """Where the row of W for entry k is."""
+        column = self.builder.load(self.builder.gep(self.indices.data, [k]))
+        column = column if column.type == INT64 else self.builder.zext(column, INT64)
+        return self.vector_at(W, self.builder.mul(column, INT64(LANES)))
+
+    def vector_at(self, array, k):
+        return self.builder.bitcast(self.builder.gep(array.data, [k]), VECTOR.as_pointer())
+
+    def load(self, pointer):
+        loaded = self.builder.load(pointer)
+        loaded.align = 4
+        return loaded
+
+    def store(self, value, pointer):
+        self.builder.store(value, pointer).align = 4
+
+    def plus_product(self, total, x, y):
+        return self.builder.fadd(self.builder.fmul(x, y, flags=("contract",)), total, flags=("contract",))
+
+
+def _products_code(context, builder, signature, args):
+    row = _Entries(context, builder, signature, args)
+    W, sums = row.others
+    total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * LANES))
+    with row.each() as (k, _):
+        builder.store(row.plus_product(builder.load(total), row.value(k), row.load(row.row_of(W, k))), total)
+    row.store(builder.load(total), row.vector_at(sums, INT64(0)))
+    return context.get_dummy_value()
+
+
+def _add_code(context, builder, signature, args):
+    row = _Entries(context, builder, signature, args)
+    moves, W = row.others
+    moved = row.load(row.vector_at(moves, INT64(0)))
+    with row.each() as (k, _):
+        place = row.row_of(W, k)
+        row.store(row.plus_product(row.load(place), row.value(k), moved), place)
+    return context.get_dummy_value()
+
+
+@compiled_in_order
+def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, bend, square, x, W, last, stream, tally):
+    """One epoch over the rows in random order for the label vectors signs[:, lanes[0]:lanes[1]]; x, W and `last` change in place.
+
+    For each of them x_i goes to where Σx - ½‖Σ x_i A_i‖² - ½Σ bend x² is largest, at least 0: `last` is the entry of w that
+    belongs to a constant `column`, and the `offset` is added to scores. A row of sign 0 stays as it is. The tally adds up what
+    each row contributes to P - D = ½‖w - v‖² + Σ C FY and to P when it is visited, where C is 1/(2 bend) and v = w.
+    """
+    first, count = lanes[0], lanes[1] - lanes[0]
+    sums, moves = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
+    tally[:] = 0.0
+    stream[0] = _shuffle(order, order.shape[0], stream[0])
+    for i in order:
+        begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
+        _products(data, indices, begin, end, W, sums)
+        moved = False
+        for lane in range(count):
+            sign, own = signs[i, first + lane], x[i, lane]
+            moves[lane] = np.float32(0.0)
+            if sign == 0:
+                continue
+            z = sign * (sums[lane] + column * last[lane] + offset[lane])
+            short = max(1.0 - z, 0.0)
+            left = short - bend[i] * own
+            tally[GAP, lane] += 0.5 * left * left / bend[i] + own * max(z - 1.0, 0.0)
+            tally[VALUE, lane] += 0.5 * (own * z + short * short / bend[i])
+            new = np.float32(max(own - (z - 1.0 + bend[i] * own) / (square[i] + bend[i]), 0.0))
+            if new != own:
+                x[i, lane] = new
+                move = sign * (new - own)
+                moves[lane] = move
+                last[lane] += column * move
+                moved = True
+        if moved:
+            _add(data, indices, begin, end, moves, W)
+
+
+@compiled_in_order
+def lane_combination(data, indices, indptr, q, W):
+    """W += Σ_i x_i q_i for the rows q_i of q, in float32."""
+    for i in range(q.shape[0]):
+        _add(data, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), q[i], W)
+
+
+@compiled_in_order
+def lane_scores(data, indices, indptr, W, scores):
+    """scores_i = x_i·W for every row, in float32."""
+    for i in range(scores.shape[0]):
+        _products(data, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), W, scores[i])
