@@ -228,6 +228,21 @@ def test_import_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "gordan.play([[1.0], [2.0]], 'double_oracle', 5)",
+        "assert 'double_oracle' in gordan.methods.names()",
+        "from gordan.methods.registry import register; register('double_oracle', reference='', forms=('game',))(lambda: None)",
+    ],
+)
+def test_methods_of_other_packages_are_known_in_a_new_process(code):
+    """Whatever else has been imported: `import gordan` imports no solver, and the double oracle is registered by one."""
+    ended = subprocess.run([sys.executable, "-c", f"import gordan; {code}"], capture_output=True, text=True)
+    refused = "a method named 'double_oracle' is registered already" in ended.stderr
+    assert refused if "register(" in code else ended.returncode == 0, ended.stderr
+
+
 def test_moments_are_to_be_looked_at():
     """The vectors that a callback sees are those of the run, and cannot be changed."""
     seen = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
@@ -121,6 +122,9 @@ class Entry:
 
 
 _entries: dict[str, Entry] = {}
+# Modules later in the import order that register a method. They are imported when the registry is read, because `import gordan`
+# imports nothing before it is needed.
+_LATER_MODULES = ("gordan.solve.double_oracle",)
 # A registered function keeps its type, so that a type checker refuses options that it does not have.
 F = TypeVar("F", bound=Callable[..., Method])
 
@@ -129,7 +133,8 @@ def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[
     """Return a decorator that registers a function returning a `Method` under `name`; the first form is the default."""
 
     def add(factory: F) -> F:
-        if name in _entries:
+        taken = _entries if factory.__module__.startswith("gordan.") else _all_entries()
+        if name in taken:
             raise InputError(f"a method named {name!r} is registered already")
         summary = (factory.__doc__ or "").strip().split("\n")[0]
         _entries[name] = Entry(name, factory, reference, forms, summary)
@@ -140,15 +145,23 @@ def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[
 
 def names() -> list[str]:
     """Return all registered names."""
-    return list(_entries)
+    return list(_all_entries())
 
 
 def get(name: str) -> Entry:
     """Return the entry of this name, or raise an InputError."""
-    if not isinstance(name, str) or name not in _entries:
-        hint = did_you_mean(name, _entries) or f"choose one of {', '.join(_entries)}"
+    entries = _entries if isinstance(name, str) and name in _entries else _all_entries()
+    if not isinstance(name, str) or name not in entries:
+        hint = did_you_mean(name, entries) or f"choose one of {', '.join(entries)}"
         raise InputError(f"there is no method {name!r}; {hint}")
-    return _entries[name]
+    return entries[name]
+
+
+def _all_entries() -> dict[str, Entry]:
+    """Return the entries by name, those of later modules included."""
+    for module in _LATER_MODULES:
+        import_module(module)
+    return _entries
 
 
 def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
