@@ -86,7 +86,7 @@ def test_planes_found_together_are_solved_and_accepted_by_both_checkers(intercep
     signs, c = table(y, 10), np.random.default_rng(1).uniform(0.5, 2.0, 300)
     signs[20], signs[21:30, 3], c[30:35] = 0, 0, 0.0
     asked = {"intercept": intercept.value, "sample_weight": c}
-    monkeypatch.setattr("gordan.verdicts.many.losses.result_of", _refuse_to_search(gordan.verdicts.loss.result_of))
+    monkeypatch.setattr("gordan.verdicts.many.result_of", _refuse_to_search(gordan.verdicts.loss.result_of))
     found = gordan.minimize_loss(X, signs, tol=1e-4, **asked)
     monkeypatch.undo()
     assert set(found.status) == {"solved"}

@@ -89,7 +89,8 @@ def _require_outcomes(design: Design) -> None:
     complete = complete_rows(len(design.y), {"y": design.y})
     if complete.left_out:
         row = int(np.setdiff1d(np.arange(complete.n), complete.kept)[0])
-        value = plain_array(design.y).astype(object)[row]
+        # an array of a list would turn numbers beside text into text
+        value = design.y[row] if isinstance(design.y, (list, tuple)) else plain_array(design.y).astype(object)[row]
         where = f"y[{design.rows([row])[0]}]"
         raise InputError(f"{where} is {value!r}; every row needs a label: drop that row, or pass missing='drop'")
 
