@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from gordan.arrays import Array
 from gordan.certificates.exact import integers
 from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import Problem
 from gordan.certificates.verified import signed_rows
+from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -50,13 +52,16 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
     """Propose rows that cancel, found by Newton's method on columns of which none nearly depends on others."""
     problem, intercept, budget = question.counted, question.margin.intercept, question.budget
     n, k = problem.X.n, intercept.columns(problem.X.d)
+    tangle = Tangle.of(problem, intercept)
+    if tangle is None:
+        return
     sampled = max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
     samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
     everything = [np.arange(n)] if n * k <= MAX_ENTRIES else []
     for rows in (*samples, *everything):
-        inner = untangled(question, rows)
-        if inner is None or budget.spent:
+        if budget.spent:
             return
+        inner = tangle.undone(question, rows)
         for proposal in by_newton_steps(inner, evidence, decide_sign):
             found = proposal.cancelling
             if found is None:
@@ -68,21 +73,46 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
                 yield Proposal(witness=weights)
 
 
-def untangled(question: Question, rows: Array) -> Question | None:
-    """Return the question about these rows in which the last bits replace each column that depends on others up to rounding; None
-    if there is no such column."""
-    problem, intercept = question.counted, question.margin.intercept
-    d, k = problem.X.d, intercept.columns(problem.X.d)
-    A = signed_rows(problem, rows.tolist(), intercept, np.ones(problem.X.n))
-    A[:, np.setdiff1d(np.arange(d), np.unique(A[:, :d], axis=1, return_index=True)[1])] = 0.0  # copies of other columns
-    some = np.linspace(0, len(A) - 1, min(len(A), ROWS_PER_COLUMN * k)).astype(int)
-    found = dependent_columns(A[some], intercept.exists)
-    left = last_bits(np.ldexp(A, -found.exponents), _combinations(found))
-    if not left.any():  # the dependence is exact, which other finders know how to use
-        return None
-    X = np.column_stack((A[:, sorted(j for j in found.independent if j < d)], left[:, left.any(axis=0)]))
-    same = replace(problem, X=Matrix(stored(X)), signs=problem.signs[rows])
-    return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
+class Tangle(NamedTuple):
+    """How columns depend on others: the column that each one equals (itself unless it is a copy), which columns depend on others,
+    and the combinations that nearly vanish. It is guessed from few rows, and used in a way that is right whatever the guess."""
+
+    equal_to: Array
+    dependence: Dependence
+    combinations: Array
+
+    @classmethod
+    def of(cls, problem: Problem, intercept: Intercept) -> Tangle | None:
+        """Return the tangle of a problem; None if no column depends on others up to rounding. Exact dependence is no obstacle to
+        the other finders."""
+        n, d = problem.X.n, problem.X.d
+        some = np.linspace(0, n - 1, min(n, ROWS_PER_COLUMN * intercept.columns(d))).astype(int)
+        A = signed_rows(problem, some.tolist(), intercept, np.ones(n))
+        _, first, which = np.unique(A[:, :d], axis=1, return_index=True, return_inverse=True)
+        equal_to = first[which.ravel()]
+        _drop_copies(A, equal_to)
+        found = dependent_columns(A, intercept.exists)
+        combinations = _combinations(found)
+        left = last_bits(np.ldexp(A, -found.exponents), combinations)
+        return cls(equal_to, found, combinations) if left.any() else None
+
+    def undone(self, question: Question, rows: Array) -> Question:
+        """Return the question about these rows in which the last bits replace each column that depends on others."""
+        problem, intercept = question.counted, question.margin.intercept
+        A = signed_rows(problem, rows.tolist(), intercept, np.ones(problem.X.n))
+        _drop_copies(A, self.equal_to)
+        left = last_bits(np.ldexp(A, -self.dependence.exponents), self.combinations)
+        independent = sorted(j for j in self.dependence.independent if j < problem.X.d)
+        X = np.column_stack((A[:, independent], left[:, left.any(axis=0)]))
+        same = replace(problem, X=Matrix(stored(X)), signs=problem.signs[rows])
+        return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
+
+
+def _drop_copies(A: Array, equal_to: Array) -> None:
+    """Replace columns that are equal to another one by zeros."""
+    for j, original in enumerate(equal_to.tolist()):
+        if j != original and np.array_equal(A[:, j], A[:, original]):
+            A[:, j] = 0.0
 
 
 def _combinations(found: Dependence) -> Array:
