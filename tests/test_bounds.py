@@ -254,6 +254,21 @@ def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypa
         assert square <= upper <= square * (1 + Fraction(1, 10**12))
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 640, 4097])
+def test_the_length_of_a_vector_is_bounded_from_above(n):
+    """Against fractions, in float64 and float32: above ‖x‖, and by no more than the roundings that are allowed for."""
+    rng = np.random.default_rng(n)
+    for exponent in (-500, -400, -1, 0, 400, 480):
+        for x in (rng.standard_normal(n), rng.uniform(0.999, 1.0, n), rng.standard_normal(n) * 2.0 ** rng.integers(-60, 1, n)):
+            x = np.ldexp(x, exponent)
+            for y in (x, x.reshape(1, -1).T) if abs(exponent) > 1 else (x, x.astype(np.float32)):
+                square = sum(Fraction(v) ** 2 for v in y.ravel().tolist())
+                found = Fraction(bounds.length(y))
+                assert square <= found**2 <= square * (1 + Fraction(1, 10**12))
+    assert bounds.length(np.zeros(n)) == 0
+    assert bounds.length(np.full(n, math.inf)) == math.inf
+
+
 @pytest.mark.parametrize("length", [3, 64, 200])
 def test_the_norm_of_a_vector_holds_for_whatever_a_sum_may_lose(length, monkeypatch):
     """`near_sum` as far below the sum as it may be."""

@@ -431,3 +431,11 @@ def test_losses_of_sparse_rows_in_blocks(loss):
     assert there.status == "solved"
     assert max(there.objective[0], here.objective[0]) <= min(there.objective[1], here.objective[1])
     assert gordan.verify(there.certificate, X, y)
+
+
+def test_weights_beyond_the_largest_allowed_prove_nothing_more():
+    """The hinge allows weights up to C: larger ones count as C in all parts of the proof."""
+    X, signs, c = np.array([[1.0], [0.01]]), np.array([[1], [-1]], np.int8), np.full(2, 0.1)
+    asked = Objectives(Matrix(stored(X)), signs, Loss.HINGE, c, Intercept.NONE, weights=np.array([[0.1], [10.0]]))
+    (found,) = asked.enclose(np.array([[0.099]]), np.zeros(1))
+    assert found.lower <= found.upper

@@ -181,7 +181,7 @@ def length(x: Array) -> float:
     added up in blocks of SUM_BLOCK, of which each term is rounded as often at most, and the sums of blocks are added exactly. So
     the root is off by half as many roundings and three more, and the factor allows for twice as many.
     """
-    x = np.ravel(x)
+    x = np.ravel(np.asarray(x, dtype=np.float64))
     whole = len(x) - len(x) % SUM_BLOCK
     if not whole or not LEAST_PLAIN <= max(float(x.max()), -float(x.min())) <= 1 / LEAST_PLAIN:
         return norm_bound(np.abs(x), 2.0, dual=False)

@@ -10,7 +10,7 @@ Each kind of certificate makes a claim, and holds what proves it:
     overlap           A w ≥ 0 implies A w = 0: rows and positive integer weights.
     verified-witness, verified-quasi-separation, verified-overlap
                       the same three claims, from float weights near which exact ones exist (`verified`), and floats w and b.
-    optimum           lower ≤ the least value of a loss ≤ upper (`losses`): w, b; for the hinge also some rows with weights.
+    optimum           lower ≤ the least value of a loss ≤ upper (`losses`): w, b; for a hinge also some rows with weights.
 
 The weights of a bracket are float64 and not normalized, since floats seldom add up to exactly 1. In a file floats are written
 as `float.hex` and integers as hexadecimal strings, since Python refuses decimal text of more than a few thousand digits. Each

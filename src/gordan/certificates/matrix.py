@@ -247,6 +247,7 @@ class Products:
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
         """Return the products with w: one pass over X on all cores, or none if the last call was for the same w."""
+        w = np.asarray(w, dtype=np.float64)
         # X is left out of what X remembers, since the cycle would keep X in memory until garbage is collected
         return Products(X, *X.remembered("products", w, lambda: Products._computed(X, w.copy())))
 

@@ -41,7 +41,7 @@ class Objectives:
     smoothing: float = 0.0
     """Up to this distance below z = 1 the weight of a row for the hinge grows to C: those are then stated."""
     weights: Array | None = None
-    """Weights of the rows (n × k) to be stated, for a loss without a largest weight, where they do not follow from the planes."""
+    """Weights of the rows (n × k) to be stated, where they do not follow from the planes."""
 
     def columns(self, j: Array) -> Objectives:
         """The same for these label vectors alone."""
@@ -78,7 +78,9 @@ class Objectives:
         return found
 
     def _allowed(self, alpha: Array) -> Array:
-        """These weights, but for those that no proof may use."""
+        """Return these weights, but 0 for those that no proof may use, and the largest allowed weight for those beyond it."""
+        if self.loss.most_weight < math.inf:
+            alpha = np.minimum(alpha, self.c[:, None] * self.loss.most_weight)
         return np.where((alpha >= LEAST_WEIGHT) & (alpha < math.inf) & (self.c[:, None] > 0) & (self.signs != 0), alpha, 0.0)
 
     def _combined(self, alpha: Array) -> list[Array]:

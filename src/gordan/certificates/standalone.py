@@ -274,7 +274,7 @@ def _classes(values: list[Any], class_type: Any) -> list[Any]:
 
 
 def _about(value: Any) -> dict[str, Any]:
-    """Return the description of where the certificate comes from; no decision depends on it."""
+    """Return the description of where the certificate comes from. It may choose columns of a file, but no check depends on it."""
     texts = ("file", "label", "weight", "positive", "version", "statement")
     if type(value) is not dict or set(value) != {*texts, "size", "columns"}:
         raise ValueError("`about` has missing or unknown fields")
@@ -1505,7 +1505,7 @@ def _without_dropped_rows(
         kept = [i for i, own in enumerate(cells) if not any(map(_is_missing, [*own, y[i], mass[i]]))]
     if "zero-weight" in dropped:
         try:
-            kept = [i for i in kept if float(mass[i]) != 0]
+            kept = [i for i in kept if _is_missing(mass[i]) or float(mass[i]) != 0]
         except (TypeError, ValueError) as error:
             raise BadInput(f"a weight is not a number: {error}") from None
     return [X[i] for i in kept], [y[i] for i in kept]

@@ -133,7 +133,7 @@ def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[
     """Return a decorator that registers a function returning a `Method` under `name`; the first form is the default."""
 
     def add(factory: F) -> F:
-        taken = _entries if factory.__module__.startswith("gordan.") else _all_entries()
+        taken = _entries if str(factory.__module__).startswith("gordan.") else _all_entries()
         if name in taken:
             raise InputError(f"a method named {name!r} is registered already")
         summary = (factory.__doc__ or "").strip().split("\n")[0]

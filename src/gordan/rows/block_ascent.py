@@ -98,7 +98,7 @@ class BlockAscent:
 
 
 def gram_product(rows: Rows, Q: Array) -> Array:
-    """X(XᵀQ) for a block Q (n, k) and the rows x_i of sparse X in memory, to the seven digits of float32. Costs two passes."""
+    """Return X(XᵀQ) for a block Q (n, k) and the rows x_i of sparse X in memory, added up in float32. Costs two passes."""
     from gordan.rows.lanes import lane_combination, lane_scores
 
     down: Any = lane_combination

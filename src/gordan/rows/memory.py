@@ -69,7 +69,7 @@ class _Memory(Storage):
         self._norms: dict[float, Array] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
+        self.__dict__ |= {"_norms": {}} | state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which Dask's scheduler decides to send work to rows, not rows to work."""
