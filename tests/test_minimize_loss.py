@@ -690,3 +690,11 @@ def test_a_small_c_is_solved_by_epochs_and_then_by_multipliers(intercept):
     assert all(moment.lower <= moment.upper * (1 + 1e-12) for moment in seen)
     other = gordan.minimize_loss(X, y, loss="hinge", C=0.005, intercept=intercept, tol=1e-8, start=np.zeros(6))
     assert max(result.objective[0], other.objective[0]) <= min(result.objective[1], other.objective[1])
+
+
+def test_passes_are_counted_under_a_time_limit():
+    """The search has a budget of its own then, and its passes are those of the result."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 30)), rng.integers(2, size=400)
+    limited, free = (gordan.minimize_loss(X, y, loss="logistic", time_limit=limit) for limit in (60.0, None))
+    assert limited.passes == free.passes > 0

@@ -608,6 +608,23 @@ def test_columns_that_depend_on_others_up_to_rounding(make, n, d):
     assert not any(total)
 
 
+def test_rare_large_values_do_not_hide_last_bits():
+    """A column that is 0 except in one row, where it is huge: it must not make the last bits of other rows count as 0."""
+    X, y = redundant(1000, 20, np.random.default_rng(7))
+    rare = np.zeros(1000)
+    rare[5] = 1e9
+    assert gordan.separate(np.column_stack((X, rare)), y).status == "not-separable"
+
+
+def test_factors_whose_common_denominator_is_beyond_the_floats():
+    """Short fractions, but as integers they would have hundreds of digits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 120))
+    primes = [p for p in range(2, 700) if all(p % q for q in range(2, p))][:120]
+    X = np.column_stack((X, X @ (1 / np.array(primes))))
+    assert gordan.separate(X, rng.integers(2, size=900)).separable is not True
+
+
 def test_last_bits_of_combinations():
     """Against fractions: digits beyond those of floats are right, and combinations that vanish do so."""
     rng = np.random.default_rng(5)

@@ -21,7 +21,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.memory import fits
 
-# Vectors that are independent modulo this prime are independent. The converse may fail, so claims that need it are decided exactly.
+# Vectors that are independent modulo this prime are independent. The converse may fail: claims that need it are decided exactly.
 PRIME = 2**61 - 1
 # Up to this number of entries the pivots come from exact elimination instead of elimination modulo the prime.
 FEW_ENTRIES_TO_ELIMINATE = 400

@@ -372,7 +372,7 @@ class LossFit:
         if len(self.results) < number_of_problems(fitting.kind, len(fitting.classes)):
             return None
         planes = [
-            LeastPlane.of(result, described(result.certificate, binary, data, certificates))
+            LeastPlane.of(result, described(result.certificate if certificates else None, binary, data, certificates))
             for binary, result in zip(self.problems, self.results, strict=True)
         ]
         model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)

@@ -31,7 +31,9 @@ IN_PYTHON = Words(
 
 
 def limit_advice(status: Status, words: Words) -> str:
-    """Return the advice to raise the limit that ended a search; empty if no limit did."""
+    """Return the advice to raise the limit that ended a search, or to fit again after an interrupt; empty if neither ended it."""
+    if status is Status.INTERRUPTED:
+        return "fit again without interrupting it"
     limit = {Status.ITERATION_LIMIT: "max_iter", Status.TIME_LIMIT: "time_limit"}.get(status)
     return f"pass a larger {words.option(limit)}" if limit else ""
 

@@ -248,7 +248,7 @@ class Cells:
             if gone:
                 self._missing.update(gone)
                 self.left_out.append(self._row)
-                self._lines_left_out.append(line)
+                self._lines_left_out += [line] if len(self._lines_left_out) <= MAX_LISTED else []
                 return None
         row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
         for j in self.chosen:

@@ -212,12 +212,12 @@ class Found:
 Find = Callable[[Task, Array | None], Iterator[Found]]
 
 
-def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
     """Newton's method, for losses that have a slope everywhere."""
     yield from _proposals(question, evidence, by_newton)
 
 
-def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
     """Newton's method by passes that return a few numbers, for rows in files, on devices or on other machines.
 
     It is the method for many label vectors, with one of them, or with one for each class of a multinomial loss.
@@ -265,17 +265,17 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
     return Found(W[:, 0], np.empty(0), *bracket, int(steps[0]), smoothing=block_newton.stated(loss))
 
 
-def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
     """The proximal method of multipliers, for the hinge."""
     yield from _proposals(question, evidence, by_hinge)
 
 
-def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
     """Dual coordinate ascent, for the hinge on sparse rows in memory."""
     yield from _proposals(question, evidence, by_ascent)
 
 
-def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
     """Newton's method for all classes at once, for the multinomial loss."""
     yield from _proposals(question, evidence, by_all_classes)
 

@@ -358,7 +358,8 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, decide_sign: Any
     chosen = [] if suspects is None else [int(i) for i in suspects]
     if not chosen and not budget.spent:
         chosen = _lowest_rows(problem, *intercept.plane_of(np.zeros(k)), chosen, count)
-    allowance = Allowance(budget.time)
+    # all rows of small data are decided, however long that takes
+    allowance = Allowance(budget.time, math.inf) if suits_exact_arithmetic(question) else Allowance(budget.time)
     while 0 < len(chosen) <= MAX_EXACT_ROWS and has_room(len(chosen), k) and not budget.spent:
         wrong: list[int] = []
         for found in _decided_exactly(problem, chosen, intercept, allowance):

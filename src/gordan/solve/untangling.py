@@ -120,12 +120,12 @@ def _combinations(found: Dependence) -> Array:
     that a combination vanishes if the dependence is exact."""
     factors = np.zeros((len(found.exponents), len(found.dependent)))
     for c, column, own in zip(found.dependent, factors.T, found.factors.T, strict=True):
-        short = short_factors(dict(zip(found.independent, own.tolist(), strict=True)))
-        if short is None:
-            column[c], column[found.independent] = -1.0, own
-        else:
-            whole, _ = integers([Fraction(-1), *short.values()])
+        short = short_factors(dict(zip(found.independent, own.tolist(), strict=True))) or {}
+        whole, _ = integers([Fraction(-1), *short.values()])
+        if (short or not own.any()) and max(map(abs, whole)) < 2**53:  # exact as floats
             column[[c, *short]] = [float(m) for m in whole]
+        else:
+            column[c], column[found.independent] = -1.0, own
     return factors
 
 
@@ -146,8 +146,9 @@ def last_bits(X: Array, F: Array) -> Array:
             rest += (total - (moved - taken)) + (part - taken)  # what the addition rounds off, exactly
             total = moved
     left = total + rest
-    largest, terms = np.max(np.abs(left), axis=0, initial=0.0), np.max(rows, initial=0.0) * columns[0] * X.shape[1]
-    return np.where(largest > LOST * terms, left / np.where(largest > 0, largest, 1.0), 0.0)
+    left[np.abs(left) <= LOST * X.shape[1] * rows * columns] = 0.0
+    largest = np.max(np.abs(left), axis=0, initial=0.0)
+    return np.asarray(left / np.where(largest > 0, largest, 1.0))
 
 
 def _slices(A: Array, size: Array) -> Iterator[Array]:

@@ -413,6 +413,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
     with blas_threads(question.problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence = answer(question) if evidence is None else evidence
         assert evidence is not None
+        question = evidence.question  # with the budget of the search, and the passes that it made
         objective, optimum = question.objective, evidence.optimum
         at_zero = float(np.sum(objective.c)) * objective.loss.at_zero(len(question.problem.classes))
         if optimum is None or not optimum.upper <= USELESS * at_zero:

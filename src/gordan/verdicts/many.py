@@ -244,7 +244,9 @@ def minimize_many_losses(
     planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
     c = np.full(problem.X.n, options.C) if sample is None else options.C * sample  # without class weights
     table = Objectives(problem.X, problem.storage.to_storage(signs, "Y"), options.loss, c, options.intercept)
-    if options.callback is None and starts is None and budget.max_iter is None:
+    # planes without class weights would only serve as starts for sparse rows, which are solved faster without
+    unweighted = options.class_weight is None or not (problem.storage.sparse and problem.storage.in_memory)
+    if options.callback is None and starts is None and budget.max_iter is None and unweighted:
         problem.require_finite()
         try:
             search = _search_budget(budget, problem.storage.in_memory)

@@ -93,8 +93,8 @@ def _require_log_concave(name: str) -> None:
     """Refuse a distribution with which the estimates of an ordinal model need not be unique where the data overlaps."""
     if name not in LOG_CONCAVE:
         raise InputError(
-            f"diagnose does not know whether the distribution {name!r} of the OrderedModel is log-concave, as logit, probit and "
-            "Gumbel's are; if it is, pass the columns and outcomes: gordan.diagnose(X, y, model='ordinal')"
+            f"diagnose does not know whether the distribution {name!r} of the OrderedModel is log-concave, as the logistic, "
+            "normal and Gumbel distributions are; if it is, pass the columns and outcomes: gordan.diagnose(X, y, model='ordinal')"
         )
 
 
