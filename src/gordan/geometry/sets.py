@@ -221,7 +221,7 @@ class Ball:
     def project(self, y: Array) -> Array:
         """Return the point of W nearest to y in the 2-norm, for q = 1 (by sorting), q = 2, q = ∞ (a clip) or 2 < q < ∞.
 
-        For 2 < q < ∞ it is sign(y)·z with z + λz^{q-1} = |y| in every entry and ‖z‖_q = radius, found by Newton's method.
+        For 2 < q < ∞ it is sign(y)·z with `z + λz^{q-1} = |y|` in every entry and ‖z‖_q = radius, found by Newton's method.
         """
         q = self.q
         if q == 2 or norm(y, q) <= self.radius:
