@@ -695,6 +695,6 @@ def test_a_small_c_is_solved_by_epochs_and_then_by_multipliers(intercept):
 def test_passes_are_counted_under_a_time_limit():
     """The search has a budget of its own then, and its passes are those of the result."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((400, 30)), rng.integers(2, size=400)
+    X, y = rng.standard_normal((3000, 300)), rng.integers(2, size=3000)  # so many entries that their pace is measured
     limited, free = (gordan.minimize_loss(X, y, loss="logistic", time_limit=limit) for limit in (60.0, None))
     assert limited.passes == free.passes > 0

@@ -61,7 +61,7 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
     for rows in (*samples, *everything):
         if budget.spent:
             return
-        inner = tangle.undone(question, rows)
+        inner = tangle.untangled(question, rows)
         for proposal in by_newton_steps(inner, evidence, decide_sign):
             found = proposal.cancelling
             if found is None:
@@ -96,7 +96,7 @@ class Tangle(NamedTuple):
         left = last_bits(np.ldexp(A, -found.exponents), combinations)
         return cls(equal_to, found, combinations) if left.any() else None
 
-    def undone(self, question: Question, rows: Array) -> Question:
+    def untangled(self, question: Question, rows: Array) -> Question:
         """Return the question about these rows in which the last bits replace each column that depends on others."""
         problem, intercept = question.counted, question.margin.intercept
         A = signed_rows(problem, rows.tolist(), intercept, np.ones(problem.X.n))
@@ -120,12 +120,12 @@ def _combinations(found: Dependence) -> Array:
     that a combination vanishes if the dependence is exact."""
     factors = np.zeros((len(found.exponents), len(found.dependent)))
     for c, column, own in zip(found.dependent, factors.T, found.factors.T, strict=True):
-        short = short_factors(dict(zip(found.independent, own.tolist(), strict=True))) or {}
-        whole, _ = integers([Fraction(-1), *short.values()])
-        if (short or not own.any()) and max(map(abs, whole)) < 2**53:  # exact as floats
+        column[c], column[found.independent] = -1.0, own
+        short = short_factors(dict(zip(found.independent, own.tolist(), strict=True)))
+        whole = [] if short is None else integers([Fraction(-1), *short.values()])[0]
+        if short is not None and max(map(abs, whole)) < 2**53:  # exact as floats
+            column[:] = 0.0
             column[[c, *short]] = [float(m) for m in whole]
-        else:
-            column[c], column[found.independent] = -1.0, own
     return factors
 
 
