@@ -247,7 +247,8 @@ class TensorBlock(DenseBlock):
             x = x.to(torch.int32) if bits == torch.int16 else x.clone()
             left = (1 << (8 * x.element_size() - 15)) - 1  # the bits that a shift by 15 leaves
             x ^= (x >> 15) & left  # otherwise two changed signs would cancel in a sum modulo 2³²
-            x *= torch.arange(1, 2 * len(x) + 1, 2, device=x.device, dtype=torch.int64).to(x.dtype)
+            kind = x.dtype if len(x) < 2**30 else torch.int64
+            x *= torch.arange(1, 2 * len(x) + 1, 2, device=x.device, dtype=kind).to(x.dtype)
             return x.sum(dtype=torch.int64)
 
         return [int(self._made(made))]

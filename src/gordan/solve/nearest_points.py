@@ -31,7 +31,7 @@ from gordan.trace import Moment, Trace
 
 # Rows of each group that the working set begins with, and that are added in a round at most: this many per column, and at least
 # MIN_ROWS.
-ROWS_PER_COLUMN, MIN_ROWS = 16, 512
+ROWS_PER_COLUMN, MIN_ROWS = 32, 512
 # Entries of the working set: a step reads them a few times, and a pass over all rows reads more.
 MAX_ENTRIES = 1 << 26
 # Games, steps in one game, and the share of the way to the boundary that a step goes.
@@ -72,6 +72,7 @@ class Interior:
         ends = np.cumsum([0, *sizes])
         self.groups = [slice(int(lo), int(hi)) for lo, hi in pairwise(ends)]
         self.places = [self.rows.lift(np.arange(group.start, group.stop)) for group in self.groups]
+        self.identity = self.rows.lift(np.eye(rows.d))
 
     def solve(self, tol: float, deadline: Deadline) -> Equilibrium:
         """Return the equilibrium by Mehrotra's predictor-corrector method.
@@ -109,7 +110,7 @@ class Interior:
 
     def _factors(self, D: Any) -> tuple[Any, list[Any], list[float], Any]:
         """Return I + Σ over groups of (AᵀDA - f fᵀ/ΣD), with f = AᵀD1 and ΣD of each group, and D."""
-        H, sums, totals = self.rows.lift(np.eye(self.rows.d)), [], []
+        H, sums, totals = self.identity, [], []
         for group, place in zip(self.groups, self.places, strict=True):
             products, f, total = self.rows.moments(D[group], place)
             H = H + products - f[:, None] * (f / total)
@@ -246,9 +247,12 @@ class _Search:
     def _sample(self) -> Array:
         """Return some rows of each group, sorted by group."""
         rng, chosen = np.random.default_rng(self.question.budget.seed), []
+        drawn = rng.integers(self.rows.n, size=8 * self.count)
         for g in range(self.groups.number):
-            own = nonzero(self.groups.of_row == g)
-            chosen.append(own if len(own) <= self.count else own[np.unique(rng.integers(len(own), size=self.count))])
+            own = drawn[self.groups.of_row[drawn] == g]
+            if len(own) < self.count:  # few rows in all, or in this group
+                own = rng.permutation(nonzero(self.groups.of_row == g))
+            chosen.append(np.unique(own[: self.count]))
         return np.concatenate(chosen)
 
     def _game(self, inside: Array) -> Interior:

@@ -101,9 +101,19 @@ class ProximalNewton:
             groups.append(Group(*map(self.rows.lift, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps))))
         return groups
 
+    @cached_property
+    def _p0(self) -> Any:
+        """p_0 where the rows are."""
+        return self.rows.lift(self.game.p0)
+
+    @cached_property
+    def _identity(self) -> Any:
+        """The d × d identity where the rows are."""
+        return self.rows.lift(np.eye(self.game.rows.d))
+
     def start(self) -> State:
         """Return p_0 and its w, with τ as large as the spread of the scores, so that p depends on every row."""
-        p0 = self.rows.lift(self.game.p0)
+        p0 = self._p0
         w = self._counted(lambda: self.rows.combine(p0))
         scores = self._scores(w)
         parts = [scores[group.rows] for group in self.groups]
@@ -163,7 +173,7 @@ class ProximalNewton:
 
     def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
         """Return Newton's direction; None where the Hessian is singular to rounding."""
-        H = self.rows.lift(np.eye(self.game.rows.d))
+        H = self._identity
         for group, part in zip(self.groups, parts, strict=True):
             free = (part > 0) & (part < group.caps)
             rows, sizes = group.rows[free], group.sizes[free]
@@ -172,7 +182,7 @@ class ProximalNewton:
                 chosen, sizes = rows[::stride], sizes[::stride]
                 self.game.rows.passes += len(chosen) / self.game.rows.n
                 products, sums, total = self.rows.moments(sizes * (len(rows) / len(chosen) / tau), chosen)
-                H += products - sums[:, None] * (sums / total)
+                H = H + products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
 
     def _lowest(self, scores: Any) -> float:
@@ -193,7 +203,7 @@ class ProximalNewton:
 
     def _joined(self, parts: list[Any]) -> Any:
         """Return the p over all rows from those of the groups."""
-        p = self.rows.lift(np.zeros(self.game.rows.n))
+        p = self._p0 * 0
         for group, part in zip(self.groups, parts, strict=True):
             p[group.rows] = part
         return p
