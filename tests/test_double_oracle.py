@@ -245,6 +245,16 @@ def test_sup_norm_has_few_rows_and_columns(n, d):
     assert np.count_nonzero(np.abs(trace.w_best) > 1e-9) <= np.count_nonzero(trace.p_best) + 1
 
 
+def test_rows_are_not_dropped_and_added_by_turns(monkeypatch):
+    """Small integers: many w are optimal for few rows, and each violates others, although ‖Aᵀp‖ does not fall any more."""
+    monkeypatch.setattr("gordan.solve.double_oracle.MAX_PROGRAM_ROWS", 20)
+    rng = np.random.default_rng(5)
+    X = sp.random_array((400, 300), density=0.01, rng=rng, format="csr")
+    X.data[:] = 1 + (rng.random(len(X.data)) < 0.3)
+    y = np.where(X @ rng.choice([-1, 0, 0, 0, 1], 300) + 0.5 > 0, 1, -1)
+    assert gordan.maximize_margin(X, y, norm=math.inf).status == "solved"
+
+
 @pytest.fixture(scope="module")
 def wide():
     """Sparse rows, most of which are support vectors: more than a Gram matrix is made for, and fewer than columns."""

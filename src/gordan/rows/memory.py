@@ -405,9 +405,9 @@ class Sparse(_Memory):
     def _with_arrays(self, data: Array, indices: Array, indptr: Array) -> Sparse:
         return Sparse(data, indices, indptr, self.d)
 
-    def columns(self, j: Array) -> Array:
-        """Return the columns j as a dense float64 array."""
-        return np.asarray(self.csr()[:, j].toarray())
+    def columns(self, j: Array) -> Any:
+        """Return the columns j as a float64 CSR array."""
+        return self.csr()[:, j]
 
     def csr(self, lo: int = 0, hi: int | None = None) -> Any:
         """Return a float64 copy of rows lo..hi-1 as a SciPy CSR array."""

@@ -288,14 +288,18 @@ class Rows:
             X = np.column_stack((X, np.full(self.n, float(self.constant))))
         return np.asarray(X * (self.signs * self.scale)[:, None])
 
-    def columns(self, j: Array) -> Array:
-        """Return the columns j of A, for rows in memory; costs their share of a pass."""
+    def columns(self, j: Array) -> Any:
+        """Return the columns j of A as a SciPy CSC array, for rows in memory; costs their share of a pass."""
+        import scipy.sparse as sp
+
         assert isinstance(self.storage, Held), "take the rows first"
         self.passes += len(j) / self.d
-        stored = j < self.storage.d
-        block = np.full((self.n, len(j)), float(self.constant))
-        block[:, stored] = self.storage.columns(j[stored])
-        return np.asarray(block * (self.signs * self.scale)[:, None])
+        found = sp.csc_array(self.storage.columns(j[j < self.storage.d]))
+        if len(j) > found.shape[1]:  # the constant column, which is the last one of A
+            last = int(np.argmax(j))
+            found = sp.hstack([found[:, :last], np.full((self.n, 1), float(self.constant)), found[:, last:]], format="csc")
+        found.data *= (self.signs * self.scale)[found.indices]
+        return found
 
     # ---- vectors over rows where the rows are -----------------------------------------------------------------------
 

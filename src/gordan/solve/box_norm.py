@@ -19,16 +19,16 @@ def by_linear_program(question: Question, evidence: Evidence, decide_sign: Any) 
     b is free, or one of the entries where it counts in the norm.
     """
     rows, grouped, R, time = question.rows, question.margin.intercept.grouped, question.radius, question.budget.time
-    cells = rows.n * rows.d
-    if R == 0 or not fits(LP_ENTRY_BYTES * cells) or not time.affords(LP_PASSES * time.pace.entry * cells):
+    if R == 0 or not fits(LP_ENTRY_BYTES * rows.entries) or not time.affords(LP_PASSES * time.pace.entry * rows.entries):
         return
+    import scipy.sparse as sp
     from scipy.optimize import linprog
 
-    A = rows.scaled(1 / R).take(np.arange(rows.n)).dense()
+    A = rows.scaled(1 / R).columns(np.arange(rows.d))
     free = rows.signs[:, None] if grouped else np.zeros((rows.n, 0))
     answer = linprog(
         np.append(np.zeros(rows.d + free.shape[1]), -1.0),
-        A_ub=np.hstack([-A, -free, np.ones((rows.n, 1))]),
+        A_ub=sp.hstack([-A, -free, np.ones((rows.n, 1))], format="csc"),
         b_ub=np.zeros(rows.n),
         bounds=[(-1.0, 1.0)] * rows.d + [(None, None)] * free.shape[1] + [(0.0, None)],
         method="highs",

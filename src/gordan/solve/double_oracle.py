@@ -389,10 +389,11 @@ class DoubleOracle:
         count = max(MIN_ADDED_ROWS, int(np.count_nonzero(found.p)))
         if len(wrong) > count:
             wrong = np.sort(wrong[np.argpartition(-np.abs(slack[wrong]), count)[:count]])
-        # rows at a bound that are well clear of the level are dropped: if one is needed again, that costs one more round
+        # rows at a bound that are well clear of the level are dropped: if one is needed again, that costs one more round. While
+        # ‖Aᵀp‖ does not fall, none is: where several w are optimal, they would be added and dropped by turns
         free = (found.p > 0) & (found.p < self.caps[inside])
         distance = np.where(free, -1.0, np.abs(slack[inside]))
-        kept = np.flatnonzero(distance <= 0.1 * square)
+        kept = np.flatnonzero(distance <= 0.1 * square) if stalled == 0 else np.arange(len(inside))
         kept = kept[np.argsort(distance[kept], kind="stable")]
         least = int(np.count_nonzero(free))  # free rows must stay, since rows outside are at a bound
         kept = kept[: max(MIN_WORKING_SET, 4 * rows.d, least)]
