@@ -67,7 +67,7 @@ class Intercept(StrEnum):
 
     def halves(self, signs: Array) -> Array | None:
         """Return the group of each row for `Simplex`: 0 for the positive class, 1 for the negative one; None for one group."""
-        return signs < 0 if self.grouped else None
+        return (signs < 0).astype(np.int8) if self.grouped else None
 
     def groups(self, signs: Array) -> list[Array]:
         """Return the rows of each group that has a fixed mass, the positive class first."""

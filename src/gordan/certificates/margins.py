@@ -428,9 +428,10 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
     products, where k is the number of rows with weight. So with γ as in `matrix.error` an entry is off by at most γ Σ q_i|x_ij|,
     where γ counts k + SUM_BLOCK + 4 roundings, and the vector by at most γ Σ q_i‖x_i‖. Norms above 2 are no larger.
     """
-    rows, q = rows[q != 0], q[q != 0]
+    if not q.all():
+        rows, q = rows[q != 0], q[q != 0]
     with np.errstate(over="ignore", invalid="ignore"):
-        sizes = X.norms[rows] + float(intercept.column)
+        sizes = (X.norms if len(rows) == X.n else X.norms[rows]) + float(intercept.column)
         total = bounds.near_sum(q * sizes)
         relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed, since `total` is rounded as well
         # underflow of a weight, and of a product
@@ -440,15 +441,15 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
 
 def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> Array:
     """Return Aᵀq as computed in float64, for nonzero weights q of these rows."""
-    signed = q * signs[rows]
-
-    def combination() -> Array:
-        over_all = np.zeros(X.n)
+    whole = len(rows) == X.n
+    signed = q * (signs if whole else signs[rows])
+    over_all = signed if whole else np.zeros(X.n)
+    if not whole:
         over_all[rows] = signed
-        return X.combination(over_all, rows)
-
+    # what tells combinations apart, in as few numbers as possible
+    key = over_all if 2 * len(rows) > X.n else np.concatenate((rows, signed))
     with np.errstate(over="ignore", invalid="ignore"):
-        centre: Array = X.remembered("combination", np.concatenate((rows, signed)), combination)
+        centre: Array = X.remembered("combination", key, lambda: X.combination(over_all, rows))
         return np.append(centre, intercept.column * np.sum(signed)) if intercept.in_norm else centre
 
 

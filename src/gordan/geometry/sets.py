@@ -46,7 +46,7 @@ class Simplex:
             if not (caps > 0).all():
                 row = int(np.flatnonzero(~(caps > 0))[0])
                 raise InputError(f"caps[{row}] is {caps[row]}; every cap must be positive (leave the row out instead)")
-            object.__setattr__(self, "caps", np.minimum(caps, self.mass))
+            object.__setattr__(self, "caps", caps if float(np.max(caps)) <= self.mass else np.minimum(caps, self.mass))
             for members in self.members:
                 total = float(np.sum(self.caps[members]))
                 if total < self.mass * (1 - 1e-12):
@@ -107,7 +107,12 @@ class Simplex:
         """Return min_{p∈P} p·scores: the minimum, half the sum of two minima, or with caps the tail mean (CVaR)."""
         if self.caps is None:
             return self.mass * float(sum(scores[members].min() for members in self.members))
-        return dot(self.vertex(scores), scores)
+        total = 0.0
+        for members in self.members:
+            s = scores[members]
+            rows, weights = _filled(s, self.caps[members], self.mass)
+            total += dot(weights, s[rows])
+        return total
 
     def vertex(self, scores: Array) -> Array:
         """Return a p∈P with p·scores lowest, by filling the smallest scores up to their caps."""
@@ -118,10 +123,9 @@ class Simplex:
                 part = np.zeros(len(s))
                 part[np.argmin(s)] = self.mass
             else:
-                order, _ = fill_order(s, self.caps[members], self.mass)
-                caps = self.caps[members][order]
-                part = np.empty(len(s))
-                part[order] = np.clip(self.mass - (np.cumsum(caps) - caps), 0.0, caps)
+                rows, weights = _filled(s, self.caps[members], self.mass)
+                part = np.zeros(len(s))
+                part[rows] = weights
             p[members] = part
         return p
 
@@ -159,10 +163,21 @@ def fill_order(scores: Array, caps: Array, mass: float, side: Literal["left", "r
     30,000 rows.
     """
     if len(caps) and caps.min() == caps.max():
-        count = int(np.searchsorted(np.cumsum(caps), mass, side))
+        whole = max(0.0, mass) / float(caps[0])
+        count = max(0, min(len(caps), math.ceil(whole) - 1 if side == "left" else math.floor(whole)))
         return (np.argpartition(scores, count) if count < len(caps) else np.arange(len(caps))), count
     order = np.argsort(scores, kind="stable")
     return order, int(np.searchsorted(np.cumsum(caps[order]), mass, side))
+
+
+def _filled(scores: Array, caps: Array, mass: float) -> tuple[Array, Array]:
+    """Return the rows that the mass fills from the lowest score on, the last one in part, and their weights."""
+    order, count = fill_order(scores, caps, mass)
+    rows = order[: count + 1]
+    weights = caps[rows]
+    if count < len(order):
+        weights[-1] = min(float(weights[-1]), max(0.0, mass - float(np.sum(weights[:-1]))))
+    return rows, weights
 
 
 def level(scores: Array, caps: Array | None, mass: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, relative_width
-from gordan.certificates import Certificate, exact
+from gordan.certificates import Certificate, bounds, exact
 from gordan.certificates.data import MARGINS, Kind
 from gordan.certificates.margins import first_not_positive
 from gordan.certificates.matrix import CLAIM, Groups, Products
@@ -394,10 +394,8 @@ def _rounded_plane(w: Sequence[int]) -> list[float]:
 def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
     """Return a p of the game as a certificate needs it: p_i ≤ c_i, and a mass of at least νΣc (its share in each group)."""
     total = nu * float(np.sum(c))  # pairwise sums are off by some 40 units in the last place, for which `needed` leaves room
-    used = found > 0
-    with np.errstate(over="ignore"):  # scaled up as far as the caps allow: the mass beyond νΣc makes up for rounding
-        most = float(np.min(c[used] / found[used]))
-    p = np.minimum(found * max(total, most), c)
+    # scaled up as far as the caps allow: the mass beyond νΣc makes up for rounding
+    p = np.minimum(found * max(total, 1.0 / max(float(np.max(found / c)), bounds.TINY)), c)
     for members in p_set.members:
         needed = total * p_set.mass * (1 + 2e-14)
         for _ in range(50):
@@ -405,7 +403,8 @@ def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
             if missing <= 0:
                 break
             room = (c - p)[members]
-            room = room * (p[members] > 0) if (room * (p[members] > 0)).any() else room
+            used = room * (p[members] > 0)
+            room = used if used.any() else room
             if not room.any():
                 break
             p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / float(np.sum(room))), c[members])

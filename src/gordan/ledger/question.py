@@ -237,11 +237,12 @@ class Question:
         margin, signs = self.margin, self.counted.signs
         caps = None
         if margin.nu is not None:
-            c = np.ones(len(signs)) if margin.weights is None else margin.weights[self.kept]
+            c = np.ones(1) if margin.weights is None else margin.weights[self.kept]
             # math.fsum takes a quarter of the time with a list
             total = margin.nu * (float(len(signs)) if margin.weights is None else math.fsum(c.tolist()))
             with np.errstate(over="ignore"):
-                caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(len(c))  # a cap of 1 is no restriction
+                caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(1)  # a cap of 1 is no restriction
+            caps = caps if len(caps) == len(signs) else np.full(len(signs), caps[0])
         return Simplex(len(signs), caps=caps, halves=margin.intercept.halves(signs))
 
     def over_all_rows(self, p: Array) -> Array:

@@ -95,7 +95,7 @@ class ProximalNewton:
         """The groups: one, or with a free intercept one for each class."""
         p_set, groups = self.game.p_set, []
         for members in p_set.members:
-            which = np.arange(p_set.n)[members]
+            which = np.arange(p_set.n) if isinstance(members, slice) else members
             usual = p_set.mass / min(len(which), 4 * self.game.rows.d)
             caps = np.full(len(which), p_set.mass) if p_set.caps is None else p_set.caps[members]
             groups.append(Group(*map(self.rows.lift, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps))))

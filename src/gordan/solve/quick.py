@@ -50,11 +50,12 @@ def _repeated(storage: Storage) -> Array:
 
 def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:
     """Return those of the rows, in order, whose key occurs with both signs."""
-    order = np.argsort(keys, kind="stable")
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():  # most data has no equal points, and sorting numbers takes a quarter of the time
+        return rows[:0]
+    order = np.argsort(keys)
     ordered, signs = keys[order], signs[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    if len(starts) == len(rows):
-        return rows[:0]
     mixed = np.minimum.reduceat(signs, starts) < np.maximum.reduceat(signs, starts)
     return rows[np.sort(order[np.repeat(mixed, np.diff(np.r_[starts, len(order)]))])]
 

@@ -108,8 +108,9 @@ def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: Inte
     """Return nu as a float, or refuse it and name the allowed range. A limit that a user computed with rounding is corrected."""
     if nu is None:
         return None
-    c = np.ones(problem.X.n) if weights is None else weights
-    sides = [Fraction(m) * Fraction(2) ** e for m, e in (exact_sum(c[problem.signs == side]) for side in (1, -1))]
+    own = [problem.signs == side for side in (1, -1)]
+    sums = [(int(np.count_nonzero(side)), 0) if weights is None else exact_sum(weights[side]) for side in own]
+    sides = [Fraction(m) * Fraction(2) ** e for m, e in sums]
     limit = intercept.largest_nu(*sides)
     most = float(limit)
     if Fraction(most) > limit:
