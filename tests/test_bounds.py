@@ -19,7 +19,7 @@ from test_proof_reads import random_rows
 
 import gordan
 from gordan.certificates import bounds, matrix, standalone
-from gordan.certificates.margins import Margin
+from gordan.certificates.margins import Margin, combined
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
@@ -494,3 +494,12 @@ def test_sums_of_many_are_enclosed_and_equal_ones_exact():
                 assert bounds.reaches(values * nu, values, nu, 1) == (
                     sum(map(Fraction, (values * nu).tolist())) >= Fraction(nu) * exactly
                 )
+
+
+def test_combinations_of_few_and_of_most_rows_are_not_mixed_up():
+    A = np.arange(8.0).reshape(4, 2) + 1
+    X, signs = Matrix(stored(A)), np.ones(4, np.int8)
+    few = combined(X, signs, np.array([0, 2]), np.array([3.0, 5.0]), Intercept.NONE)  # as a key: 0, 2, 3, 5
+    most = combined(X, signs, np.array([1, 2, 3]), np.array([2.0, 3.0, 5.0]), Intercept.NONE)
+    assert few.tolist() == (A.T @ [3.0, 0.0, 5.0, 0.0]).tolist()
+    assert most.tolist() == (A.T @ [0.0, 2.0, 3.0, 5.0]).tolist()

@@ -446,10 +446,11 @@ def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercep
     over_all = signed if whole else np.zeros(X.n)
     if not whole:
         over_all[rows] = signed
-    # what tells combinations apart, in as few numbers as possible
-    key = over_all if 2 * len(rows) > X.n else np.concatenate((rows, signed))
+    # what tells combinations apart, in as few numbers as possible; the two kinds are kept apart, since their keys may be equal
+    most = 2 * len(rows) > X.n
+    kind, key = ("combination", over_all) if most else ("combination of rows", np.concatenate((rows, signed)))
     with np.errstate(over="ignore", invalid="ignore"):
-        centre: Array = X.remembered("combination", key, lambda: X.combination(over_all, rows))
+        centre: Array = X.remembered(kind, key, lambda: X.combination(over_all, rows))
         return np.append(centre, intercept.column * np.sum(signed)) if intercept.in_norm else centre
 
 
