@@ -597,7 +597,7 @@ def test_features_alone_are_converted(tmp_path):
     """A matrix without a column of labels has none afterwards, and says so where they are asked for."""
     with Writer(tmp_path / "out", {"kind": "dense"}) as writer:
         writer.write(Piece(N, N * D, {"X.npy": X.astype("<f8").tobytes()}, None), [])
-        writer.finish(None, X.shape, {"X.npy": "<f8"}, None)
+        writer.finish(None, X.shape, "<f8", None)
     table = read(tmp_path / "out", labelled=False)
     np.testing.assert_array_equal(table.X, X)
     assert table.y is None

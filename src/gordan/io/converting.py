@@ -130,8 +130,7 @@ def convert(
             remove_output_files(folder)  # left by an interrupted conversion of something else
     with Writer(folder, head) as writer:
         kept = writer.rows
-        found.resume(writer, head)
-        for piece, labels in found.pieces(writer.place):  # `labels` are those that no earlier piece has
+        for piece, labels in found.pieces(writer):  # `labels` are those that no earlier piece has
             with write_errors_at(folder):
                 writer.write(piece, labels)
             progress(writer.rows)
@@ -168,12 +167,8 @@ class Source(Protocol):
         """Return what must be known before the first row is written, as plain JSON: at least the "kind" of storage."""
         ...
 
-    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        """Continue from a plan and from the pieces that are written already."""
-        ...
-
-    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        """Yield the pieces after a place (None: from the start), each with the labels that no earlier piece has."""
+    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+        """Yield the pieces after those that are written already, each with the labels that no earlier piece has."""
         ...
 
     def finish(self, writer: Writer) -> tuple[int, int]:
@@ -227,11 +222,10 @@ class _Svmlight:
     """An svmlight file: sparse rows, whose width and lowest index (0 or 1) are known only when all have been read."""
 
     def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
-        self.path, self.max_entries, self.written = path, max_entries, 0
+        self.path, self.max_entries = path, max_entries
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
         self.dropped = dropped_indices(wanted, path)
-        self.width, self.base, self.kind = 0, 1, "csr"  # `width` includes the columns that are left out
-        self.lowest = MAX_INDEX
+        self.width, self.lowest = 0, MAX_INDEX  # `width` includes the columns that are left out
 
     def plan(self, kind: str) -> dict[str, Any]:
         entries = rows = 0
@@ -247,12 +241,6 @@ class _Svmlight:
         base, width = int(self.lowest > 0), self.width + (self.lowest == 0)
         require_existing_columns(self.dropped, base, width, self.path)
         return {"kind": "dense", "width": width, "base": base}
-
-    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.codes, self.lowest = head["kind"], _LabelCodes(writer, words=True), MAX_INDEX
-        self.width, self.base, self.written = head.get("width", 0), head.get("base", 1), writer.entries
-        for piece in writer.pieces:  # the widest row and the lowest index so far
-            self.width, self.lowest = max(self.width, piece["place"][2]), min(self.lowest, piece["place"][3])
 
     def _read(self, place: Any, labels: Labels) -> Iterator[tuple[Array, Array, Array]]:
         with Text(self.path, (0, 1) if place is None else (int(place[0]), int(place[1]))) as text:
@@ -270,32 +258,34 @@ class _Svmlight:
             self.width = max(self.width, int(indices.max()))
             self.lowest = min(self.lowest, int(indices.min()))
 
-    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        for indices, values, counts in self._read(place, self.codes.labels):
+    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+        self.codes, self.width, self.lowest = _LabelCodes(writer, words=True), writer.head.get("width", 0), MAX_INDEX
+        for piece in writer.pieces:  # the widest row and the lowest index so far
+            self.width, self.lowest = max(self.width, piece["place"][2]), min(self.lowest, piece["place"][3])
+        for indices, values, counts in self._read(writer.place, self.codes.labels):
             if not len(counts):
                 continue
             self._update_range(indices)
             indices, values, counts = drop_columns(indices, values, counts, self.dropped)
-            if self.kind == "csr":
+            if writer.kind == "csr":
                 first = int(0 not in self.dropped)  # a guess, unless index 0 is dropped; `finish` corrects it
-                content = csr_bytes(values, indices - first, counts, self.written)
+                content = csr_bytes(values, indices - first, counts, writer.entries)
             else:
                 X = np.zeros((len(counts), self.width - len(self.dropped)))
-                X[np.repeat(np.arange(len(counts)), counts), indices - self.base] = values
+                X[np.repeat(np.arange(len(counts)), counts), indices - writer.head["base"]] = values
                 content = {"X.npy": X.astype("<f8", copy=False).tobytes()}
-            self.written += len(indices)
             yield self.codes.add_to(Piece(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]))
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         y = self.codes.of_all_rows(writer, self.path)
-        width = self.width if self.kind == "dense" else self.width + (self.lowest == 0)
+        width = self.width if writer.kind == "dense" else self.width + (self.lowest == 0)
         if not width:
             raise InputError(f"{self.path} has no entries, so its number of columns is unknown")
         require_existing_columns(self.dropped, int(self.lowest > 0), width, self.path)
         shape = writer.rows, width - len(self.dropped)
-        if self.kind == "csr" and self.lowest == 0 and 0 not in self.dropped:
+        if writer.kind == "csr" and self.lowest == 0 and 0 not in self.dropped:
             writer.add_to_indices(1)
-        writer.finish(y, shape, _dtypes("<f8"), None)
+        writer.finish(y, shape, "<f8", None)
         return shape
 
 
@@ -304,7 +294,6 @@ class _Delimited:
 
     def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
         self.path, self.wanted, self.max_entries = path, wanted, max_entries
-        self.kind, self.written = "dense", 0
 
     def _read(self, place: Any, labels: Labels) -> Iterator[Array]:
         with Text(self.path) as text:
@@ -328,19 +317,15 @@ class _Delimited:
             kind = _kind_by_density(next(self._read(None, Labels()), np.empty((0, 1))))
         return {"kind": kind}
 
-    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.codes, self.written = head["kind"], _LabelCodes(writer), writer.entries
-
-    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        for X in self._read(place, self.codes.labels):
+    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+        self.codes = _LabelCodes(writer)
+        for X in self._read(writer.place, self.codes.labels):
             if len(X):
-                piece = _rows_piece(X, self.kind, self.written, list(self.text.place))
-                self.written += piece.entries
-                yield self.codes.add_to(piece)
+                yield self.codes.add_to(_rows_piece(X, writer, list(self.text.place)))
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         shape = (writer.rows, self.width)
-        writer.finish(self.codes.of_all_rows(writer, self.path), shape, _dtypes("<f8"), self.names)
+        writer.finish(self.codes.of_all_rows(writer, self.path), shape, "<f8", self.names)
         return shape
 
 
@@ -361,7 +346,6 @@ class _Arrays:
         self.shape = len(self.X), self.X.shape[1] if self.chosen is None else len(self.chosen)
         self.step = max(1, max_entries // self.X.shape[1])
         self.dtype = "<f4" if self.X.dtype.itemsize <= 2 or self.X.dtype == np.float32 else "<f8"
-        self.kind, self.written = "dense", 0
 
     def _part(self, k: int) -> tuple[Array, int]:
         """Return the rows at place k (a row group, or some rows of an array), and the next place."""
@@ -378,19 +362,14 @@ class _Arrays:
             kind = _kind_by_density(self._part(0)[0])
         return {"kind": kind}
 
-    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.written = head["kind"], writer.entries
-
-    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
-        k = 0 if place is None else int(place)
+    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+        k = int(writer.place or 0)
         while k < (len(self.X.parts) if isinstance(self.X, Parts) else len(self.X)):
             X, k = self._part(k)
-            piece = _rows_piece(X.astype(self.dtype, copy=False), self.kind, self.written, k)
-            self.written += piece.entries
-            yield piece, []
+            yield _rows_piece(X.astype(self.dtype, copy=False), writer, k), []
 
     def finish(self, writer: Writer) -> tuple[int, int]:
-        writer.finish(self.y, self.shape, _dtypes(self.dtype), self.names)
+        writer.finish(self.y, self.shape, self.dtype, self.names)
         return self.shape
 
 
@@ -399,14 +378,10 @@ def _kind_by_density(first: Array) -> str:
     return "csr" if np.count_nonzero(first) < DENSE_SHARE * first.size else "dense"
 
 
-def _rows_piece(X: Array, kind: str, before: int, place: Any) -> Piece:
-    """Return dense rows as a piece of either kind of storage."""
-    if kind == "dense":
+def _rows_piece(X: Array, writer: Writer, place: Any) -> Piece:
+    """Return dense rows as the next piece of either kind of storage."""
+    if writer.kind == "dense":
         return Piece(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
     rows, columns = np.nonzero(X)
     counts = np.bincount(rows, minlength=len(X))
-    return Piece(len(X), len(rows), csr_bytes(X[rows, columns], columns, counts, before), place)
-
-
-def _dtypes(values: str) -> dict[str, str]:
-    return {"X.npy": values, "data.npy": values, "indices.npy": "<i4", "indptr.npy": "<i8"}
+    return Piece(len(X), len(rows), csr_bytes(X[rows, columns], columns, counts, writer.entries), place)

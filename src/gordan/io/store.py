@@ -143,8 +143,9 @@ class Writer:
         """Return the codes of the labels of all rows."""
         return np.fromfile(self.path / "codes.part", "<i4")
 
-    def finish(self, y: Array | None, shape: tuple[int, int], dtypes: dict[str, str], names: tuple[str, ...] | None) -> None:
-        """Write the headers, the labels and, last, the manifest."""
+    def finish(self, y: Array | None, shape: tuple[int, int], dtype: str, names: tuple[str, ...] | None) -> None:
+        """Write the headers, the labels and, last, the manifest; `dtype` is that of the values."""
+        dtypes = dict.fromkeys(FILES[self.kind], dtype) | {"indices.npy": "<i4", "indptr.npy": "<i8"}
         lengths = {"X.npy": shape, "data.npy": (self.entries,), "indices.npy": (self.entries,), "indptr.npy": (shape[0] + 1,)}
         for name in FILES[self.kind]:
             with open(self.path / name, "r+b") as file:
