@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import signal
 import subprocess
@@ -532,24 +533,25 @@ def test_damage_is_found(tmp_path):
 
 
 def manifests(found):
-    """Ways to spoil a manifest of CSR arrays, each with what is said of it."""
+    """Ways to damage a manifest of CSR arrays, each with the message about it."""
     n, d = found["shape"]
     first = {**found["pieces"][0], "rows": found["pieces"][0]["rows"] + 1}
     files = found["files"]
     shapes = {name: told["shape"] for name, told in files.items()}
-    yield {"shape": [float(n), d]}, "a size is not a whole number"
-    yield {"shape": [n, 0]}, "a size is not a whole number"
+    yield {"shape": [float(n), d]}, "a count is expected in place of"
+    yield {"shape": [n, 0]}, "do not match its shape"
     yield {"pieces": [first, *found["pieces"][1:]]}, "do not match its shape"
-    yield {"files": {"X.npy": files["data.npy"]}}, "do not match its shape"
+    yield {"files": {"X.npy": files["data.npy"]}}, "its fields are not those of the files of csr rows"
     yield {"names": ["a"]}, "names do not match"
-    yield {"names": [1] * d}, "names do not match"
-    yield {"files": {**files, "data.npy": {"dtype": "<f2", "shape": shapes["data.npy"]}}}, "it has the type float16"
-    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [-1]}}}, "manifest of .*data.npy is damaged"
-    yield {"files": {**files, "data.npy": {"shape": shapes["data.npy"]}}}, "manifest of .*data.npy is damaged: 'dtype'"
+    yield {"names": [1] * d}, "text is expected in place of '1'"
+    yield {"files": {**files, "data.npy": {"dtype": "<f2", "shape": shapes["data.npy"]}}}, "dtype is one of .* not '<f2'"
+    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [-1]}}}, "a count is expected in place of"
+    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [2**48]}}}, "shape is a list of sizes, not"
+    yield {"files": {**files, "data.npy": {"shape": shapes["data.npy"]}}}, "manifest.json is damaged: .* those of an array"
     yield {"format": "gordan-rows-99"}, "this version of gordan reads"
 
 
-def test_a_spoilt_manifest_is_told(tmp_path):
+def test_damaged_manifest_is_refused(tmp_path):
     csr_on_disk(tmp_path / "c", X, Y)
     path = tmp_path / "c/csr/manifest.json"
     good = json.loads(path.read_text())
@@ -557,6 +559,30 @@ def test_a_spoilt_manifest_is_told(tmp_path):
         path.write_text(json.dumps({**good, **change}))
         with pytest.raises(gordan.InputError, match=told):
             read(path.parent)
+
+
+def test_every_field_of_a_manifest_is_checked(tmp_path):
+    """Without a field, or with a value of another type in it, a folder cannot be read."""
+    csr_on_disk(tmp_path / "c", X[:6], Y[:6])
+    path = tmp_path / "c/csr/manifest.json"
+    good = path.read_text()
+
+    def places(value):
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, item in items:
+            yield value, key
+            if key != "source":  # which says what was converted, and may hold anything
+                yield from places(item)
+
+    count = len([*places(json.loads(good))])
+    assert count > 30
+    for k in range(count):
+        for change, value in ((operator.delitem, ()), (operator.setitem, (1.5,))):
+            changed = json.loads(good)
+            change(*[*places(changed)][k], *value)
+            path.write_text(json.dumps(changed))
+            with pytest.raises(gordan.InputError):
+                read(path.parent)
 
 
 def test_arrays_that_do_not_fit_each_other(tmp_path):

@@ -1,7 +1,7 @@
 """Declarations of the fields of a file, each made once, from which checking, writing and reading follow.
 
-Certificates, model files, traces and the headers of checkpoints and folders are declared with these. JSON is read strictly, and a
-number has one spelling: floats that must be restored exactly are text in the format of `float.hex`.
+Certificates, model files, traces, checkpoints and the manifests of converted folders are declared with these. JSON is read
+strictly, and a number has one spelling: floats that must be restored exactly are text in the format of `float.hex`.
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def fields(plain: Any, parts: Mapping[str, Form], words: str) -> dict[str, Any]:
     if type(plain) is not dict or set(plain) != set(parts):
         raise ValueError(f"its fields are not those of {words}")
     return {name: form.taken(plain[name], name) for name, form in parts.items()}
+
+
+def mapping(words: str, parts: Mapping[str, Form]) -> Form:
+    """Return the declaration of a dict with exactly these fields; it is for reading only."""
+    return Form((dict,), words, read=lambda plain: fields(plain, parts, words))
 
 
 def choice(*words: str) -> Form:

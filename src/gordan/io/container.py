@@ -26,7 +26,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.files import write_atomic
-from gordan.schema import strict_json
+from gordan.schema import COUNT, TEXT, choice, each, fields, strict_json
 
 MAGIC = b"\x89GORDAN\n"
 VERSION = 1
@@ -34,6 +34,8 @@ ALIGNMENT = 64
 DIGEST_SIZE = 32
 MAX_HEADER = 1 << 28
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|i1", "|u1")
+SIZES = each(COUNT, "up to 8 sizes below 2**48")._replace(holds=lambda sizes: len(sizes) <= 8 and max(sizes, default=0) < 2**48)
+ENTRY = {"name": TEXT, "dtype": choice(*DTYPES), "shape": SIZES, "offset": COUNT}
 
 
 def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -88,7 +90,8 @@ def _decode_checked(content: bytes, version: int, length: int) -> tuple[dict[str
     whole = strict_json(content[16 : 16 + length])
     if type(whole) is not dict or set(whole) != {"arrays", "header"} or type(whole["header"]) is not dict:
         raise ValueError("its header must have exactly the fields arrays and header")
-    described = [_checked_entry(entry) for entry in whole["arrays"]]
+    entries = [fields(entry, ENTRY, "an array") for entry in whole["arrays"]]
+    described = [(entry["name"], entry["dtype"], entry["shape"]) for entry in entries]
     head, offsets = _encode_header(whole["header"], described)
     sizes = [math.prod(shape) * np.dtype(dtype).itemsize for _, dtype, shape in described]
     ends = [len(head), *(offset + size for offset, size in zip(offsets, sizes, strict=True))]
@@ -102,16 +105,6 @@ def _decode_checked(content: bytes, version: int, length: int) -> tuple[dict[str
         for (name, dtype, shape), offset in zip(described, offsets, strict=True)
     }
     return whole["header"], arrays
-
-
-def _checked_entry(entry: Any) -> tuple[str, str, tuple[int, ...]]:
-    if type(entry) is not dict or set(entry) != {"name", "dtype", "shape", "offset"}:
-        raise ValueError("an array must have exactly the fields name, dtype, shape and offset")
-    if type(entry["name"]) is not str or entry["dtype"] not in DTYPES or type(entry["shape"]) is not list:
-        raise ValueError(f"the array {entry['name']!r} is of type {entry['dtype']!r}, shape {entry['shape']!r}")
-    if any(type(size) is not int or not 0 <= size < 2**48 for size in entry["shape"]) or len(entry["shape"]) > 8:
-        raise ValueError(f"the array {entry['name']!r} has the shape {entry['shape']!r}")
-    return entry["name"], entry["dtype"], tuple(entry["shape"])
 
 
 def _encode_header(header: Mapping[str, Any], described: list[tuple[str, str, tuple[int, ...]]]) -> tuple[bytes, list[int]]:

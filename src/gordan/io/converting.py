@@ -122,7 +122,7 @@ def convert(
             )
         remove_working_files(folder)
         entries = sum(piece["entries"] for piece in done["pieces"])
-        return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True, notices)
+        return Converted(folder, done["kind"], done["shape"], entries, done["shape"][0], True, notices)
     head = _resumable_head(folder, request)
     if head is None:
         head = {**request, **found.plan(kind)}

@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,11 +32,13 @@ from gordan.io.files import write_atomic, write_errors_at
 from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted, select_columns
-from gordan.schema import strict_json
+from gordan.schema import COUNT, TEXT, Form, choice, each, fields, mapping, optional, strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # the size in bytes of the header of each .npy file
 FILES = {"dense": ("X.npy",), "csr": ("data.npy", "indices.npy", "indptr.npy")}
+SIZE = COUNT._replace(words="a whole number below 2**48", holds=lambda size: size < 2**48)
+ARRAY = mapping("an array", {"dtype": choice("<f4", "<f8", "<i4", "<i8"), "shape": each(SIZE, "a list of sizes")})
 
 
 @dataclass(frozen=True)
@@ -269,27 +272,37 @@ def manifest_of(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).exists():
         raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again to resume")
     try:
-        found = strict_json((path / MANIFEST).read_bytes())
-        if found["format"] != FORMAT:
-            raise InputError(f"{path} has the format {found['format']!r}; this version of gordan reads {FORMAT!r}")
-        _require_sizes(found)
+        plain = strict_json((path / MANIFEST).read_bytes())
+        if plain["format"] != FORMAT:
+            raise InputError(f"{path} has the format {plain['format']!r}; this version of gordan reads {FORMAT!r}")
+        found = fields(plain, _manifest_fields(plain["kind"]), "a manifest")
+        (n, d), names = found["shape"], found["names"]
+        if 0 in (n, d) or sum(piece["rows"] for piece in found["pieces"]) != n or (names is not None and len(names) != d):
+            raise ValueError("its pieces or names do not match its shape")
     except InputError:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path / MANIFEST} is damaged: {error}; convert the data again") from None
-    return dict(found)
+    return found
 
 
-def _require_sizes(found: dict[str, Any]) -> None:
-    """Raise a ValueError if sizes in the manifest are not numbers or do not match."""
-    (n, d), names = found["shape"], found["names"]
-    sizes = [n, d, *(piece[what] for piece in found["pieces"] for what in ("rows", "entries"))]
-    if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or 0 in (n, d):
-        raise ValueError("a size is not a whole number")
-    if set(found["files"]) != set(FILES[found["kind"]]) or sum(piece["rows"] for piece in found["pieces"]) != n:
-        raise ValueError("its files or pieces do not match its shape")
-    if names is not None and (len(names) != d or not all(type(name) is str for name in names)):
-        raise ValueError("its names do not match its columns")
+def _manifest_fields(kind: str) -> dict[str, Form]:
+    """Return the declarations of the fields of a manifest for this kind of storage."""
+
+    def per_file(form: Form) -> Form:
+        return mapping(f"the files of {kind} rows", dict.fromkeys(FILES[kind], form))
+
+    piece = mapping("a piece", {"rows": SIZE, "entries": SIZE, "bytes": per_file(SIZE), "sha256": per_file(TEXT)})
+    return {
+        "format": TEXT,
+        "kind": TEXT,
+        "shape": each(SIZE, "the numbers of rows and columns", 2),
+        "names": optional(each(TEXT, "a list of texts")),
+        "y": optional(mapping("the labels", {"bytes": SIZE, "sha256": TEXT})),
+        "files": per_file(ARRAY),
+        "source": Form((dict,), "what was converted"),
+        "pieces": each(piece, "a list of pieces"),
+    }
 
 
 def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
@@ -299,8 +312,7 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
     """
     features = wanted.count(f"{path} was converted, with its labels in y.npy")
     manifest = manifest_of(path)
-    n, d = manifest["shape"]
-    names = None if manifest["names"] is None else tuple(manifest["names"])
+    (n, d), names = manifest["shape"], manifest["names"]
     kept = wanted.kept(d, names, path)
     if features not in (None, len(kept)):
         raise InputError(f"{path} has {len(kept)} columns, but {features} features are wanted")
@@ -366,16 +378,10 @@ def check(folder: str | os.PathLike[str]) -> int:
 
 def _mapped(path: Path, entry: dict[str, Any]) -> Array:
     """Map an array into memory, given its entry in the manifest."""
-    try:
-        shape = tuple(entry["shape"])
-        expected, dtype = header(entry["dtype"], shape), np.dtype(entry["dtype"])
-        if dtype.str not in ("<f4", "<f8", "<i4", "<i8") or not all(type(size) is int and 0 <= size < 2**48 for size in shape):
-            raise ValueError(f"it has the type {dtype} and the shape {shape}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"the manifest of {path} is damaged: {error}; convert the data again") from None
-    size = HEADER + dtype.itemsize * int(np.prod([int(size) for size in shape], dtype=object))
+    shape, dtype = entry["shape"], np.dtype(entry["dtype"])
+    size = HEADER + dtype.itemsize * math.prod(shape)
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size != size or file.read(HEADER) != expected:
+        if os.fstat(file.fileno()).st_size != size or file.read(HEADER) != header(dtype.str, shape):
             raise InputError(f"{path} is damaged: its size or header is not that of the manifest; convert the data again")
     if size == HEADER:
         return np.empty(shape, dtype)
