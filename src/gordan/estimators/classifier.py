@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import Parallel, delayed
 
-from gordan.arrays import Array, seconds_at_most
-from gordan.blas import blas_threads
+from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.planes import Planes
-from gordan.io.model import Model, decisions
+from gordan.io.model import Model
 from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import scatter
 
@@ -165,25 +162,13 @@ class MaxMarginClassifier(Planes, Parameters):
         Rows are paired by position. If the pandas indexes of X, y and `sample_weight` name the same rows in another order, an
         InputError is raised; an `IndexWarning` is given if they name other rows.
         """
-        started = time.perf_counter()
         check_parameters(self)
-        storage, labels, classes, which = self._read(X, y, sample_weight)
-        in_parallel = self._is_parallel(labels, classes)
-        fitting = Fitting(
-            options=self,
-            X=storage,
-            y=labels,
-            classes=classes,
-            weights=self._weights(sample_weight, classes, which),
-            deadline=started + seconds_at_most(self.time_limit),
-            seed=self._seed(),
-            threads=1 if in_parallel else None,
-        )
+        fitting = self._fitting(Fitting, X, y, sample_weight)
         problems = list(fitting.problems())
-        outcomes = self._outcomes(fitting, problems, in_parallel)
-        self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
+        outcomes = self._outcomes(fitting, problems)
+        self._keep(fitting.kind, fitting.classes, [outcome.plane for outcome in outcomes])
         self._describe(problems, y, sample_weight)
-        self._keep_runs(outcomes, storage.n)
+        self._keep_runs(outcomes, fitting.X.n)
         for category, message in (
             (InseparableWarning, fitting.inseparable_message(outcomes)),
             (InseparableWarning, fitting.barely_separable_message(outcomes)),
@@ -194,16 +179,14 @@ class MaxMarginClassifier(Planes, Parameters):
                 warnings.warn(message, category, stacklevel=2)
         return self
 
-    def _outcomes(self, fitting: Fitting, problems: Sequence[Binary], in_parallel: bool) -> list[Outcome]:
+    def _outcomes(self, fitting: Fitting, problems: Sequence[Binary]) -> list[Outcome]:
         """Solve the binary problems, in parallel if that was asked for, and return their outcomes in order."""
         starts = self._starts(fitting.kind, fitting.classes, fitting.X.n)
         hard, order = fitting.hard_margins_together(problems) if starts is None else ({}, [*range(len(problems))])
         given = [None] * len(problems) if starts is None else starts
         asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))
-        if in_parallel:
-            with blas_threads(0):  # around all of them: the setting is global to the process
-                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
-            known = dict(zip(order, found, strict=True))
+        if fitting.threads == 1:
+            known = dict(zip(order, self._solve_in_parallel(fitting.outcome, asked), strict=True))
         elif fitting.kind == "multilabel":
             known = dict(enumerate(fitting.outcomes_of_labels(problems, [*given], hard)))
         else:
@@ -249,26 +232,6 @@ class MaxMarginClassifier(Planes, Parameters):
         self.dual_coef_ = np.zeros((len(outcomes), len(self.support_)))
         for k, outcome in enumerate(outcomes):
             self.dual_coef_[k, np.searchsorted(self.support_, outcome.support)] = outcome.dual
-
-    # ---- predicting --------------------------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of each row, by which `predict` decides.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            For two classes the signed distances to the plane; for one class against the rest and for multilabel y those to the
-            plane of each class or label. For pairs of classes the votes for each class, with ties broken by the sum of its
-            distances squeezed into (-⅓, ⅓).
-        """
-        distances = self._distances(X)  # first, since it refuses a classifier that is not fitted
-        return decisions(self.kind_, distances, len(self.classes_))
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from gordan.certificates.regions import Place
 from gordan.errors import InputError, one_of
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
-from gordan.estimators.models import IN_PYTHON, Words, build_model, limit_advice, places_of_planes
+from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -114,7 +114,7 @@ class Plane:
 
 
 def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parameters, names: Sequence[Any] | None) -> Model:
-    """Return the model of these planes, with their certificates if all of them have one."""
+    """Return the model of these planes."""
     nus = [plane.nu for plane in planes]
     nu = nus[0] if len({*nus}) == 1 else options.nu
     by_loss = any(plane.loss is not None for plane in planes)
@@ -132,16 +132,13 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
         ),
         loss=LOSS.value if by_loss else None,
         C=C if by_loss else None,
-        places=places_of_planes(planes),
     )
 
 
 def planes_of(model: Model) -> list[Plane]:
     """Return the planes of a model. In files of 0.1 the nu of a plane is in its certificate, and a hard one separates."""
-    texts: Sequence[str | None] = model.certificates or [None] * len(model.coef)
-    certificates = [None if text is None else Certificate.from_json(text) for text in texts]
     planes = []
-    for k, certificate in enumerate(certificates):
+    for k, certificate in enumerate(certificates_of(model)):
         lower, upper = map(float, model.margins[k])
         if model.planes is not None:
             facts = model.planes[k]

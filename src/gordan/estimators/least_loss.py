@@ -18,7 +18,7 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
-from gordan.estimators.models import IN_PYTHON, Words, build_model, limit_advice, places_of_planes
+from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import problems as number_of_problems
@@ -227,7 +227,7 @@ class LossFitting:
 def model_of_least_loss(
     kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
 ) -> Model:
-    """Return the model of these planes, with certificates and regions of minimizers if all planes have them."""
+    """Return the model of these planes."""
     return build_model(
         kind,
         classes,
@@ -241,7 +241,6 @@ def model_of_least_loss(
         planes=tuple(PlaneFacts(None, None) for _ in planes),
         loss=str(options.loss),
         C=float(options.C),
-        places=places_of_planes(planes),
     )
 
 
@@ -256,10 +255,9 @@ def places_of(model: Model) -> list[Place] | None:
 
 def least_planes(model: Model) -> list[LeastPlane]:
     """Return the planes of a model, with their intervals, certificates and regions."""
-    texts = model.certificates or [None] * len(model.margins)
-    certificates = [None if text is None else Certificate.from_json(text) for text in texts]
     intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-    return planes_from_parts(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
+    parts = intervals, certificates_of(model), places_of(model) or []
+    return planes_from_parts(model.kind, model.coef, model.intercept, *parts)
 
 
 def planes_from_parts(

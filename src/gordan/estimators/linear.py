@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,11 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from gordan.arrays import Array, positive, seconds_at_most
-from gordan.blas import blas_threads
+from gordan.arrays import Array, positive
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
@@ -28,7 +25,7 @@ from gordan.estimators.least_loss import (
     planes_from_parts,
 )
 from gordan.estimators.planes import Planes
-from gordan.io.model import Model, decisions, probabilities
+from gordan.io.model import Model, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
 from gordan.verdicts.loss import with_planes
@@ -155,27 +152,20 @@ class LinearClassifier(Planes, LossParameters):
         -----
         Rows are paired by position, as in `MaxMarginClassifier.fit`.
         """
-        started = time.perf_counter()
         positive(self.tol, "tol")
-        deadline = started + seconds_at_most(self.time_limit)
-        storage, labels, classes, which = self._read(X, y, sample_weight)
-        if labels.ndim == 2 and Loss.of(self.loss).several:
+        fitting = self._fitting(LossFitting, X, y, sample_weight)
+        if fitting.y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
-                f"loss={self.loss!r} assumes one class for each row, but Y has {len(classes)} columns of labels, of which a "
-                "row may have several; pass loss='logistic'"
+                f"loss={self.loss!r} assumes one class for each row, but Y has {len(fitting.classes)} columns of labels, of "
+                "which a row may have several; pass loss='logistic'"
             )
-        in_parallel = self._is_parallel(labels, classes)
-        weights, threads = self._weights(sample_weight, classes, which), 1 if in_parallel else None
-        fitting = LossFitting(self, storage, labels, classes, weights, deadline, self._seed(), threads)
         problems = list(fitting.problems())
-        starts = self._starts(fitting.kind, classes, storage.d) or [None] * len(problems)
-        if in_parallel:
-            asked = zip(problems, starts, strict=True)
-            with blas_threads(0):  # around all of them: the setting is global to the process
-                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.result)(*each) for each in asked)
+        starts = self._starts(fitting.kind, fitting.classes, fitting.X.d) or [None] * len(problems)
+        if fitting.threads == 1:
+            results = self._solve_in_parallel(fitting.result, zip(problems, starts, strict=True))
         else:
             results = fitting.results(problems, starts)
-        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.claim) for result in results])
+        self._keep(fitting.kind, fitting.classes, [LeastPlane.of(result, result.claim) for result in results])
         self._describe(problems, y, sample_weight)
         self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)
@@ -233,23 +223,6 @@ class LinearClassifier(Planes, LossParameters):
         return [with_planes(claim, *plane) for claim, plane in zip(claims, planes, strict=True)]
 
     # ---- predicting --------------------------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of each row, by which `predict` decides.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            x·w + b for the plane of each class or label. For two classes it is one number: that of the plane, or with the
-            multinomial loss the score of the second class minus that of the first.
-        """
-        scores = self._distances(X)  # first, since it refuses a classifier that is not fitted
-        return decisions(self.kind_, scores, len(self.classes_))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates import Certificate
 from gordan.io.model import Model, labels_of
 from gordan.statuses import Status
 
@@ -38,18 +39,22 @@ def limit_advice(status: Status, words: Words) -> str:
     return f"pass a larger {words.option(limit)}" if limit else ""
 
 
-def places_of_planes(found: Sequence[Any]) -> Array | None:
-    """Return what is proved about the exact minimizers, as stored in a model file; None if that is not known for all planes."""
-    rows = [plane.place.row() for plane in found if plane.place is not None]
-    return np.array(rows) if len(rows) == len(found) else None
+def certificates_of(model: Model) -> list[Certificate | None]:
+    """Return the certificate of each problem of a model, or None for each if it has none."""
+    texts = model.certificates or [None] * len(model.margins)
+    return [None if text is None else Certificate.from_json(text) for text in texts]
 
 
 def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
-    """Return the model of planes that have w, b and a certificate (or None), with further fields `facts`."""
+    """Return the model of planes that have w, b, a certificate and a place (or None), with further fields `facts`.
+
+    It has certificates, or what is proved about the exact minimizers, only if these are known for all planes.
+    """
     from gordan import __version__
 
     labels, dtype = labels_of(classes)
     texts = [plane.certificate.to_json() for plane in found if plane.certificate is not None]
+    places = [plane.place.row() for plane in found if plane.place is not None]
     return Model(
         classes=labels,
         coef=np.vstack([plane.w.T for plane in found]),
@@ -59,5 +64,6 @@ def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence
         names=None if names is None else tuple(map(str, names)),
         certificates=tuple(texts) if len(texts) == len(found) else None,
         class_dtype=dtype,
+        places=np.array(places) if len(places) == len(found) else None,
         **facts,
     )

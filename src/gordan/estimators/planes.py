@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,18 +17,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, is_number, misaligned
+from gordan.arrays import Array, is_number, misaligned, seconds_at_most
+from gordan.blas import blas_threads
 from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
-from gordan.io.model import Model, chosen
+from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
 from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import row_weights, weight_factors
+
+F = TypeVar("F")
 
 
 class IndexWarning(UserWarning):
@@ -57,6 +62,30 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
+    def _fitting(self, kind: Callable[..., F], X: Any, y: Any, sample_weight: Any) -> F:
+        """Return the fit of these data, a `Fitting` or `LossFitting`, whose time starts now.
+
+        It has one thread if several binary problems are to be solved at a time, and otherwise any number (None).
+        """
+        deadline = time.perf_counter() + seconds_at_most(self.time_limit)
+        storage, labels, classes, which = self._read(X, y, sample_weight)
+        in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
+        return kind(
+            options=self,
+            X=storage,
+            y=labels,
+            classes=classes,
+            weights=self._weights(sample_weight, classes, which),
+            deadline=deadline,
+            seed=self._seed(),
+            threads=1 if in_parallel else None,
+        )
+
+    def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:
+        """Return what `solve` returns for each of these tuples of arguments, several at a time."""
+        with blas_threads(0):  # around all of them: the setting is global to the process
+            return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(solve)(*each) for each in asked))
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
         """Read and check X and y: return the storage of X, y, the classes in order, and the number of the class of each row.
 
@@ -68,10 +97,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         require_finite(storage)
         if is_table(X, y):
             positive, columns = read_indicators(y, storage.n)
-            _check_aligned(X, y, sample_weight, stacklevel=4)
+            _check_aligned(X, y, sample_weight, stacklevel=5)
             return storage, positive, columns, positive
         labels, which = read_labels(y, storage.n)
-        _check_aligned(X, y, sample_weight, stacklevel=4)
+        _check_aligned(X, y, sample_weight, stacklevel=5)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn does not accept such labels
             row = int(np.argmax(np.isinf(y)))
@@ -123,16 +152,31 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return weight_factors(sample_weight, None, classes.tolist(), which[:, 0])[0]
         return row_weights(sample_weight, self.class_weight, classes.tolist(), which)
 
-    def _is_parallel(self, y: Array, classes: Array) -> bool:
-        """Return whether several binary problems are to be solved at a time."""
-        return (y.ndim == 2 or len(classes) > 2) and bool(effective_n_jobs(self.n_jobs) > 1)
-
     def _seed(self) -> Any:
         """Return `random_state` as an integer or None."""
         seed = self.random_state
         return seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1))
 
     # ---- predicting --------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of each row, by which `predict` decides.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            x·w + b for the plane of each class or label, which is the signed distance to a plane of largest margin. For two
+            classes it is one number: that of the plane, or with the multinomial loss the score of the second class minus that of
+            the first. For pairs of classes these are the votes for each class, with ties broken by the sum of its scores squeezed
+            into (-⅓, ⅓).
+        """
+        distances = self._distances(X)  # first, since it refuses a classifier that is not fitted
+        return decisions(self.kind_, distances, len(self.classes_))
 
     def predict(self, X: Any) -> Array:
         """Predict the class of each row.
