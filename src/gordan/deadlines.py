@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -104,11 +105,7 @@ class Deadline:
         """Return the largest number up to `most`, at least 1, whose work ends in time; `seconds` increases with the number."""
         if self.affords(seconds(most)):
             return most
-        left, least, beyond = self.at - time.perf_counter(), 1, most
-        while beyond - least > 1:
-            middle = (least + beyond) // 2
-            least, beyond = (middle, beyond) if seconds(middle) <= left else (least, middle)
-        return least
+        return max(1, bisect_right(range(1, most), self.at - time.perf_counter(), key=seconds))
 
 
 UNLIMITED = Deadline()

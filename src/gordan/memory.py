@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,13 +31,10 @@ def fits(size: float) -> bool:
 
 def largest(most: int, size: Callable[[int], float]) -> int:
     """Return the largest number up to `most`, at least 1, whose `size` in bytes fits; the size increases with the number."""
-    if size(most) <= UNCHECKED_BYTES:
+    if fits(size(most)):  # as it usually does
         return most
-    left, least, beyond = memory_left(), 1, most + 1
-    while beyond - least > 1:  # `most` is tried first, because it usually fits
-        middle = most if beyond > most else (least + beyond) // 2
-        least, beyond = (middle, beyond) if size(middle) <= UNCHECKED_BYTES or _within(size(middle), left) else (least, middle)
-    return least
+    left = memory_left()
+    return max(1, bisect_left(range(1, most), True, key=lambda m: size(m) > UNCHECKED_BYTES and not _within(size(m), left)))
 
 
 def memory_left() -> float:

@@ -119,6 +119,13 @@ class Trace:
         gap: Array = np.divide(np.maximum(0.0, upper - self.lower), upper, out=np.zeros_like(upper), where=upper > 0)
         return gap
 
+    @property
+    def average_regret(self) -> Array | None:
+        """(R^w + R^p)/Σα of the two players at recorded rounds, which bounds the game's gap; None if no game is played."""
+        if self.regret_w is None or self.regret_p is None:
+            return None
+        return np.asarray((self.regret_w + self.regret_p) / self.weight)
+
     def to_dict(self) -> dict[str, list[float | None]]:
         """Return the columns as plain lists, with None where nothing was measured, for `polars.DataFrame(...)` and JSON."""
         return {name: [None] * len(self) if column is None else column.tolist() for name, column in self.columns.items()}

@@ -63,16 +63,16 @@ def trace_table(trace: Trace, statement: str) -> None:
     print_line(f"{trace.method}, {trace.form} form; theorem: {statement}")
     made = table(None, "round", "passes", "lower", "upper", "gap", "regret", "theorem")
     chosen = np.unique(np.linspace(0, len(trace) - 1, min(MOST_LINES, len(trace))).round().astype(int))
+    regret = trace.average_regret
     for k in chosen.tolist():
         lower, upper = outward(float(trace.lower[k]), float(trace.upper[k]))
-        regret = None if trace.regret_w is None else (trace.regret_w[k] + trace.regret_p[k]) / trace.weight[k]
         made.add_row(
             str(trace.t[k]),
             format_passes(float(trace.passes[k])),
             lower,
             upper,
             f"{trace.gap[k]:.1e}",
-            "-" if regret is None else f"{regret:.1e}",
+            "-" if regret is None else f"{regret[k]:.1e}",
             "-" if trace.bound is None else f"{trace.bound[k]:.1e}",
         )
     _print(made)

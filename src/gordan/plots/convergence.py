@@ -142,10 +142,9 @@ class ConvergenceDisplay:
         objective = trace.method in {*Loss}
         if objective:  # a step may be worse than an earlier one, whose bracket is still valid
             lower, upper = np.maximum.accumulate(lower), np.minimum.accumulate(upper)
-        regret = None if trace.regret_w is None or trace.regret_p is None else (trace.regret_w + trace.regret_p) / trace.weight
         bound = None if trace.bound is None else np.asarray(trace.bound)
         name, promised = trace.method.replace("_", " ") if objective else trace.method, _promised(trace, margin)
-        return cls(np.asarray(trace.passes), lower, upper, promised, margin, name, objective, regret, bound)
+        return cls(np.asarray(trace.passes), lower, upper, promised, margin, name, objective, trace.average_regret, bound)
 
     def __repr__(self) -> str:
         what = "least value" if self.objective else "margin"

@@ -93,10 +93,7 @@ class Lane:
     @property
     def average_regret(self) -> Array | None:
         """The average regret (R^w + R^p)/Σα at each recorded round; None for a method that plays no game."""
-        trace = self.trace
-        if trace.regret_w is None or trace.regret_p is None:
-            return None
-        return np.asarray((trace.regret_w + trace.regret_p) / trace.weight)
+        return self.trace.average_regret
 
     def to_dict(self, tol: float, gamma: float) -> dict[str, Any]:
         """Return everything as plain data; `tol` is that of the race, `gamma` is as in `promised_margin`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections.abc import Sequence
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import require_aligned
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, MissingExtra, did_you_mean
+from gordan.io.table import listed
 from gordan.rows import Complete, complete_rows
 from gordan.verdicts.explaining import baselines
 from gordan.verdicts.model_matrix import Design, checked_weights, counts_by_column, kept_rows, name_of
@@ -162,6 +162,4 @@ def _why_no_matrix(formula: str, error: str, data: Any, variables: set[str]) -> 
     unknown = f"{name!r} in the formula {formula!r} is neither a column of data nor a function"
     if name in IN_PLACE_OF:
         return f"{unknown}; {IN_PLACE_OF[name]}"
-    near = difflib.get_close_matches(name, columns, 1)
-    listed = f"the columns are {', '.join(map(repr, columns[:8]))}{', …' if len(columns) > 8 else ''}"
-    return f"{unknown}; " + (f"did you mean {near[0]!r}?" if near else listed)
+    return f"{unknown}; {did_you_mean(name, columns) or f'the columns are {listed([*map(repr, columns)])}'}"
