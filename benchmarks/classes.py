@@ -89,7 +89,7 @@ def main() -> None:
                 ridge = torch.full((d + 1, 1), 1 / (task["C"] * len(X)), device=X.device)
                 ridge[-1] = 0.0
                 peer = Logistic(X, y, k, ridge).until(2.0, LBFGS_STEPS, arguments.limit)
-                line |= {"L-BFGS": peer["accuracy"], "its seconds": peer["seconds"]}
+                line |= {"L-BFGS accuracy": peer["accuracy"], "L-BFGS seconds": peer["seconds"]}
             lines.append(line)
             print(line, flush=True)
         del X, y

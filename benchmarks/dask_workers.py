@@ -94,9 +94,10 @@ FIGURES = {
 
 
 def on_workers(client, X, y, v):
-    """Seconds and bytes back for each figure, seconds of a round without work, and how many blocks have stayed in place."""
+    """Return the seconds of each figure and the bytes that the driver received, the seconds of a round without work, and how many
+    blocks were not moved."""
     A = rows.of(X, y, resident=True)
-    halves = A.split((y < 0).astype(np.int8))
+    halves = A.groups_to_storage((y < 0).astype(np.int8))
     keys = [block.future for block in A.storage.blocks]
     before = client.who_has(keys)
     empty = warm_seconds(lambda: A.storage.workers.merged(A.storage._start(nothing, (), ()), max))
@@ -121,7 +122,7 @@ def passes(options, lines):
     halves = (y < 0).astype(np.int8)
     size = here.n * d * 8 / 1e9
     lines.append(f"{size:.2f} GB: {here.n} rows of {d}, float64, {count} blocks, 2 workers of one thread\n")
-    lines.append("| | one process, 2 threads | 2 workers | ratio | bytes back |\n|---|---|---|---|---|")
+    lines.append("| | one process, 2 threads | 2 workers | ratio | bytes to driver |\n|---|---|---|---|---|")
     for name, work in FIGURES.items():
         seconds = warm_seconds(lambda work=work: work(here, v, halves))
         there, moved = found[name]

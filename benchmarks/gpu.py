@@ -67,7 +67,7 @@ def cell(entries: int, d: int, dtype: torch.dtype, sums: str) -> dict:
     v = rng.standard_normal(d) / np.sqrt(d)
     signs = np.where(rng.random(n) < 0.5, -1, 1).astype(np.int8)
     A = rows.of(X, signs, sums=sums, resident=True)
-    halves, log_p0 = A.split(signs < 0), A.place(rng.standard_normal(n))
+    halves, log_p0 = A.groups_to_storage(signs < 0), A.to_storage(rng.standard_normal(n))
     narrow_v, y = torch.from_numpy(v).to(DEVICE, dtype), torch.from_numpy(signs).to(DEVICE)
     took = milliseconds(
         {
@@ -123,7 +123,7 @@ def levels(entries: int, d: int) -> list[dict]:
     signs = np.where(np.random.default_rng(0).random(len(X)) < 0.5, -1, 1)
     here, there = rows.of(X, signs), rows.of(X, signs, resident=True)
     v, log_p0 = np.full(d, 0.01), np.zeros(len(X))
-    placed = there.place(log_p0)
+    placed = there.to_storage(log_p0)
 
     def rounds(A: rows.Rows):
         form = gordan.methods.smooth_perceptron().build(A.scaled(1 / A.radius()), Simplex(len(X)), Simplex(len(X)).centre)
@@ -201,7 +201,7 @@ def calls(n: int, d: int, wide: tuple[int, int], repeats: int = 5) -> list[dict]
             "call": what,
             "rows × columns": f"{len(X):,} × {X.shape[1]:,}",
             "s": statistics.median(times),
-            "most s": max(times),
+            "slowest s": max(times),
         }
         last = answers[-1]
         row["answer"] = f"gap {last.gap_:.0e}" if hasattr(last, "gap_") else str(last.status)

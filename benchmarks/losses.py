@@ -238,8 +238,8 @@ def summary(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         long = [line["ratio"] for line in own if line["best"] > SHORT]
         row = {"loss": loss, "columns": "more" if wide else "to 3,000", "cases": len(own)}
         row |= {"mean": geometric_mean([line["ratio"] for line in own]), "peer over 10 ms": len(long)}
-        row |= {"their mean": geometric_mean(long), "below 0.7": sum(ratio < 0.7 for ratio in long)}
-        row["others, 10 ms more"] = sum(line["gordan"] > line["best"] + SHORT for line in own if line["best"] <= SHORT)
+        row |= {"mean of these": geometric_mean(long), "below 0.7": sum(ratio < 0.7 for ratio in long)}
+        row["others 10 ms slower"] = sum(line["gordan"] > line["best"] + SHORT for line in own if line["best"] <= SHORT)
         found.append(row)
     return found
 

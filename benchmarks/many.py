@@ -26,9 +26,9 @@ HEAD = [
     "separable",
     "`separate(X, Y)`",
     "HiGHS",
-    "times",
+    "speedup",
     "single calls",
-    "times",
+    "speedup",
     "`maximize_margin`",
 ]
 

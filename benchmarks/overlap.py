@@ -164,14 +164,14 @@ def main() -> None:
     arguments = parser.parse_args()
     for each in (gordan.separate, gordan.diagnose):  # what is compiled or imported on first use
         each(*problem(1200, 100))
-    head = ["rows × columns", "`separate`", "HiGHS", "times", "`diagnose`", "Konis, HiGHS", "times"]
+    head = ["rows × columns", "`separate`", "HiGHS", "speedup", "`diagnose`", "Konis, HiGHS", "speedup"]
     head += ["rows of the proof", "certificate", "`verify`", "standalone"]
     sizes = [(times * d, d) for d in arguments.columns for times in arguments.rows_a_column]
     given = arguments.repeat, arguments.limit
     tables = {
         "overlap": (head, (line(n, d, *given, arguments.standalone) for n, d in sizes)),
         "separated": (
-            ["rows × columns", "kind", "`diagnose`", "Konis, HiGHS", "times", "certificate"],
+            ["rows × columns", "kind", "`diagnose`", "Konis, HiGHS", "speedup", "certificate"],
             (separated(n, d, kind, *given) for kind in ("quasi-complete", "complete") for n, d in sizes),
         ),
     }

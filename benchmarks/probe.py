@@ -143,19 +143,19 @@ def line(variant: str, tol: float, method: str, found: list[dict], k: int, right
     solved = [plane for plane in found if plane["gap"] <= tol]
     row = {"variant": variant, "tol": tol, "method": method, "classes": f"{len(solved)} of {k}" if len(found) == k else ""}
     row["classes"] = row["classes"] or f"{len(solved)} of {len(found)} tried"
-    row["s a class"] = statistics.median(plane["seconds"] for plane in found)
-    row["of it search"] = statistics.median(plane["searched"] for plane in found)
-    row["most s"] = max(plane["seconds"] for plane in found)
-    row["all s"] = sum(plane["seconds"] for plane in found)
+    row["s per class"] = statistics.median(plane["seconds"] for plane in found)
+    row["of which search"] = statistics.median(plane["searched"] for plane in found)
+    row["slowest s"] = max(plane["seconds"] for plane in found)
+    row["total s"] = sum(plane["seconds"] for plane in found)
     row["passes"] = statistics.median(plane["passes"] for plane in found)
     row["worst gap"] = max(plane["gap"] for plane in found)
     row["accuracy"] = "" if right is None else f"{right:.5f}"
     if logistic is not None:
         row["L-BFGS s"] = logistic["seconds"]
-        row["its evaluations"] = logistic["evaluations"]
-        row["its accuracy"] = f"{logistic['accuracy']:.5f}"
+        row["L-BFGS evaluations"] = logistic["evaluations"]
+        row["L-BFGS accuracy"] = f"{logistic['accuracy']:.5f}"
     else:
-        row |= {"L-BFGS s": "", "its evaluations": "", "its accuracy": ""}
+        row |= {"L-BFGS s": "", "L-BFGS evaluations": "", "L-BFGS accuracy": ""}
     return row
 
 

@@ -120,7 +120,7 @@ def overhead(repeats: int) -> list[dict]:
         for name, seconds in found.items():
             seconds.append(1e6 * per_round(A, name, 1000))
     return [
-        {"method": name, "µs a round, 100 × 10, median": statistics.median(seconds), "least": min(seconds)}
+        {"method": name, "µs per round, 100 × 10, median": statistics.median(seconds), "fastest": min(seconds)}
         for name, seconds in found.items()
     ]
 
@@ -133,9 +133,9 @@ def growth(quick: bool) -> tuple[list[dict], float]:
         A = dense(n, 50, "float64")
         rounds = max(3, 2_000_000 // n)
         spent = statistics.median(per_round(A, "smooth_perceptron", rounds) for _ in range(3))
-        rows.append({"n": n, "ms a round": 1000 * spent, "ns a row": 1e9 * spent / n})
+        rows.append({"n": n, "ms per round": 1000 * spent, "ns per row": 1e9 * spent / n})
     big = [row for row in rows if row["n"] >= 100_000]
-    slope = np.polyfit(np.log([row["n"] for row in big]), np.log([row["ms a round"] for row in big]), 1)[0]
+    slope = np.polyfit(np.log([row["n"] for row in big]), np.log([row["ms per round"] for row in big]), 1)[0]
     return rows, float(slope)
 
 

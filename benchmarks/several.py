@@ -74,7 +74,7 @@ def main() -> None:
             signs, least = np.where(y == label, 1, -1), float(ours.objective_[j, 0])
             above.append(value(options.loss, X, signs, 1.0, theirs.coef_[j], float(theirs.intercept_[j]), True) / least - 1)
         line = {"set": name, "n": X.shape[0], "d": X.shape[1], "classes": len(ours.classes_), "seconds": mine}
-        line |= {"gap": float(np.max(ours.gap_)), "LinearSVC": other, "its distance": max(above), "ratio": other / mine}
+        line |= {"gap": float(np.max(ours.gap_)), "LinearSVC": other, "above optimum": max(above), "ratio": other / mine}
         lines.append(line)
         print(line, flush=True)
     print(report.table(lines))

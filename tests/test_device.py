@@ -868,5 +868,5 @@ def test_probe_benchmark(monkeypatch, tmp_path):
     rows = probe.main(f"--rows 2000 --columns 32 --classes 3 --device cpu --out {tmp_path}".split())
     assert [row["classes"] for row in rows] == ["3 of 3"] * 4
     assert all(row["worst gap"] <= row["tol"] for row in rows)
-    assert all(float(row["its accuracy"]) >= float(row["accuracy"]) > 0.99 for row in rows)
+    assert all(float(row["L-BFGS accuracy"]) >= float(row["accuracy"]) > 0.99 for row in rows)
     assert (tmp_path / "probe.md").read_text().startswith("2,000 × 32 float16, 3 classes, seed 0; cpu")
