@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import report
 import sets
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
@@ -115,11 +116,9 @@ def main() -> None:
     parser.add_argument("--sets", default="", help="those alone, separated by commas; mislabelled: the made-up ones")
     options = parser.parse_args()
     if options.data is not None:
-        table = "\n".join(defaults(options.data, options.splits, list(filter(None, options.sets.split(","))))) + "\n"
+        table = "\n".join(defaults(options.data, options.splits, list(filter(None, options.sets.split(",")))))
         print(table)
-        if options.out is not None:
-            options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / "defaults.md").write_text(table)
+        report.save(options.out, "defaults", table)
         return
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     lines = ["| |" + "".join(f" {name} |" for name in SETS), "|---|" + "---|" * len(SETS)]
@@ -144,11 +143,9 @@ def main() -> None:
             found = np.atleast_1d(np.array(model.separable_, dtype=object))
             cells.append(f" {sum(answer is True for answer in found)} of {len(found)} |")
         lines.append(f"| *{title}* |" + "".join(cells))
-    table = "\n".join(lines) + "\n"
+    table = "\n".join(lines)
     print(table)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "table.md").write_text(table)
+    report.save(options.out, "table", table)
 
 
 if __name__ == "__main__":

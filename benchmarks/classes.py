@@ -9,7 +9,6 @@ loss: the training accuracy of torch's L-BFGS (`probe.Logistic`) for the same pr
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 import warnings
@@ -95,10 +94,7 @@ def main() -> None:
         del X, y
     text = report.table(lines)
     print(text)
-    if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "classes.md").write_text(text + "\n")
-        (arguments.out / "classes.json").write_text(json.dumps(lines, indent=1) + "\n")
+    report.save(arguments.out, "classes", text, lines)
 
 
 if __name__ == "__main__":

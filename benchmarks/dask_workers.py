@@ -22,6 +22,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
+import report
 from clock import median_seconds
 from distributed import Client, LocalCluster
 
@@ -191,9 +192,7 @@ def main():
     if options.kills:
         kills(options, lines)
     print("\n".join(lines))
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "table.md").write_text("\n".join(lines), encoding="utf-8")
+    report.save(options.out, "table", "\n".join(lines))
 
 
 if __name__ == "__main__":

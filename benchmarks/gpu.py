@@ -294,9 +294,7 @@ def main() -> None:
         ["Machine: " + ", ".join(f"{key} {value}" for key, value in result["machine"].items())]
         + [report.table(table) for table in result.values() if isinstance(table, list)]
     )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "table.md").write_text(text + "\n")
-    (options.out / "table.json").write_text(json.dumps(result, indent=1) + "\n")
+    report.save(options.out, "table", text, result)
     print(text)
 
 

@@ -176,17 +176,14 @@ def cases(folder: Path, chosen: list[str], several: bool) -> Iterator[tuple[str,
         if chosen and name not in chosen:
             continue
         data = digits() if name == "digits" else sets.load(str(folder / f"{name}.npz"))
-        X, y = data.X64, data.y
+        y = data.y
         if several:
             classes, y = np.unique(data.labels, return_inverse=True)
             if len(classes) < 3:
                 continue
-        yield f"{name} raw", X, y, 1.0
-        if not data.sparse:
-            deviation = X.std(axis=0)
-            X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        yield f"{name} raw", data.X64, y, 1.0
         for C in (1.0, 0.01, 100.0) if not data.sparse else (0.01, 100.0):
-            yield f"{name} scaled" if not data.sparse else f"{name} raw", X, y, C
+            yield f"{name} scaled" if not data.sparse else f"{name} raw", data.standardized, y, C
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import report
 from clock import timed
 from scipy.optimize import linprog
 
@@ -82,8 +83,7 @@ def main() -> None:
         lines.append(line(n, d, max(10, k // shrink), repeat, arguments.sample // (4 if arguments.quick else 1)))
         print(lines[-1], flush=True)
     if not arguments.quick:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "many.md").write_text("\n".join(lines) + "\n")
+        report.save(arguments.out, "many", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import report
 from clock import timed
 from scipy.optimize import linprog
 
@@ -175,7 +176,6 @@ def main() -> None:
             (separated(n, d, kind, *given) for kind in ("quasi-complete", "complete") for n, d in sizes),
         ),
     }
-    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.tables:
         head, lines = tables[name]
         shown = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
@@ -183,7 +183,7 @@ def main() -> None:
         for each in lines:
             shown.append(each)
             print(each, flush=True)
-        (arguments.out / f"{name}.md").write_text("\n".join(shown) + "\n")
+        report.save(arguments.out, name, "\n".join(shown))
 
 
 if __name__ == "__main__":

@@ -39,10 +39,7 @@ def main() -> None:
     print("| set | loss | cold s | warm s | cold steps | warm steps |\n|---|---|---|---|---|---|")
     for name in options.sets.split(","):
         data = sets.load(str(options.folder / f"{name}.npz"))
-        X, y = data.X64, data.y
-        if not data.sparse:
-            deviation = X.std(axis=0)
-            X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        X, y = data.standardized, data.y
         for loss in options.losses.split(","):
             run(loss, X[:: 1 + len(y) // 500], y[:: 1 + len(y) // 500], True)  # compiles
             found: dict[bool, list[tuple[float, int]]] = {False: [], True: []}

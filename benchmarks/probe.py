@@ -205,10 +205,7 @@ def main(arguments: list[str] | None = None) -> list[dict]:
     proofs = ", ".join(f"{where} {seconds:.3g} s" for where, seconds in speeds.items())
     text = "\n\n".join((head, report.table(rows), f"Enclosures of all scores of one plane: {proofs}."))
     print(text)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "probe.md").write_text(text + "\n")
-        (options.out / "probe.json").write_text(json.dumps({"about": head, "table": rows, "runs": everything}, indent=1) + "\n")
+    report.save(options.out, "probe", text, {"about": head, "table": rows, "runs": everything})
     return rows
 
 

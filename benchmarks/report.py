@@ -207,6 +207,15 @@ def first_calls(entries: dict[str, Run]) -> tuple[str, list[Run]]:
     ]
 
 
+def save(out: Path | None, name: str, text: str, content: Any = None) -> None:
+    """Write a text to NAME.md in a folder, and what it was made of, if given, to NAME.json; nothing if the folder is None."""
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+        if content is not None:
+            (out / f"{name}.json").write_text(json.dumps(content, indent=1, default=str) + "\n")
+
+
 def promise(what: str, measured: str, kept: bool, exceptions: list[str] | None = None) -> Run:
     return {"promise": what, "measured": measured, "kept": "yes" if kept else "**no**", "exceptions": ", ".join(exceptions or [])}
 
@@ -242,8 +251,7 @@ def write(out: Path, accuracies: tuple[float, ...]) -> None:
             where = ", ".join(f"{key} {value}" for key, value in told["machine"].items())
             limits = ", ".join(f"{key} {value:g} s" for key, value in told["limits"].items())
             parts.append(f"## {heading}\n\n{texts[section]}\n\nCommit {told['commit']}; {where}. Limits: {limits}.")
-    (out / "table.md").write_text("\n\n".join(parts) + "\n")
-    (out / "table.json").write_text(json.dumps({"promises": promises, "sections": found}, indent=1) + "\n")
+    save(out, "table", "\n\n".join(parts), {"promises": promises, "sections": found})
     import plots
 
     plots.draw(out, found, accuracies)

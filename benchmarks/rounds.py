@@ -10,7 +10,6 @@ peer, and medians are reported, because machines are noisy.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import statistics
@@ -183,9 +182,7 @@ def main() -> None:
             f"Fitted exponent of the time per round in n, from n = 100,000: {exponent:.2f}",
         ]
     )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "table.md").write_text(text + "\n")
-    (options.out / "table.json").write_text(json.dumps(result, indent=1) + "\n")
+    report.save(options.out, "table", text, result)
     print(text)
 
 

@@ -36,6 +36,14 @@ class Data:
         return self.X.astype(np.float64, copy=False)
 
     @cached_property
+    def standardized(self) -> Any:
+        """X64 with columns of mean 0 and standard deviation 1; sparse columns are as they are."""
+        if self.sparse:
+            return self.X64
+        deviation = self.X64.std(axis=0)
+        return (self.X64 - self.X64.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+    @cached_property
     def radius(self) -> float:
         squares = self.X64.multiply(self.X64).sum(axis=1) if self.sparse else np.einsum("ij,ij->i", self.X64, self.X64)
         return float(np.sqrt(np.max(squares)))

@@ -44,11 +44,7 @@ def cases(folder: Path) -> Iterator[tuple[str, Any, np.ndarray]]:
         labels = data.labels
         if labels is None or len(np.unique(labels)) < 3:
             continue
-        X = data.X64
-        if not data.sparse:
-            deviation = X.std(axis=0)
-            X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-        yield name, X, labels
+        yield name, data.standardized, labels
     yield "made up", *made_up()
 
 

@@ -8,12 +8,12 @@ sets of several classes are taken one class against the rest, all classes where 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import report
 import scipy.sparse as sp
 
 import gordan
@@ -91,11 +91,7 @@ def main() -> None:
             names = NAMES.get(name, [])
             signs = {names[int(key[1:])] if key[1:].isdigit() and names else key: sign for key, sign in found.columns.items()}
             lines.append({"set": name, "diagnose": found.kind, "columns": signs, "strict": len(found.rows)})
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "table.json").write_text(
-        json.dumps({"version": gordan.__version__, "lines": lines}, indent=1, default=str) + "\n"
-    )
-    (arguments.out / "table.md").write_text(markdown(lines))
+    report.save(arguments.out, "table", markdown(lines), {"version": gordan.__version__, "lines": lines})
     verdicts = [line for line in lines if "verdict" in line]
     print(
         f"{len(verdicts)} verdicts, {wrong} that disagree or are not proved, slowest {max(v['seconds'] for v in verdicts):.1f} s"
@@ -124,7 +120,7 @@ def markdown(lines) -> str:
         if "diagnose" in line:
             told = ", ".join(f"{key} {sign}" for key, sign in line["columns"].items())
             rows.append(f"| {line['set']} (diagnose) |  | | {line['diagnose']}, {line['strict']} rows strict: {told} | |")
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":
