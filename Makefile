@@ -45,7 +45,7 @@ coverage: $(VENV)/.test
 
 KERNELS := $(patsubst %,tests/test_%,rows.py io.py double_oracle.py bad_input.py::test_not_finite_in_a_pass)
 LARGE := 1027x2 or 259x6 or 9000 or threads or large or enormous or any_ or memory_map or damaged or long $\
-	or many_rows or quick_way or types or come_and_go or wide_rows or in_hand or compiles
+	or many_rows or quick_way or types or come_and_go or wide_rows or working_set_holds or compiles
 
 # DATA is a folder of sets (see docs/benchmarks.md); RESUME=1 keeps what a stopped run has measured at the same commit.
 bench: $(VENV)/.bench

@@ -672,7 +672,7 @@ def test_small_problems_against_exact_answers(request, intercept, seed):
 
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
 def test_few_rows_close_the_bracket(intercept):
-    """Far more rows than are in hand: a handful of passes, and the bracket is that of the rows in memory."""
+    """Far more rows than the working set holds: a handful of passes, and the bracket is that of the rows in memory."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((20_000, 12)).astype(np.float32)
     y = np.where(X[:, 0] > 0, 1, -1)

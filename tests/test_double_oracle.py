@@ -218,7 +218,7 @@ def test_storages_and_types(p, kind):
 @pytest.mark.parametrize("p", NORMS)
 @pytest.mark.parametrize("kind", ["plain", "halves", "caps"])
 def test_rows_come_and_go(p, kind):
-    """Far more rows than are ever in hand, so that rounds are needed."""
+    """Far more rows than the working set ever holds, so that rounds are needed."""
     rng = np.random.default_rng(11)
     w = np.array([1.0, 0.5, 0.0, 0.0, -0.5])
     A = rng.standard_normal((3000, 5))
@@ -286,7 +286,7 @@ def test_wide_rows_by_products(wide, kind, budget, monkeypatch):
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
-def test_more_rows_near_than_can_be_in_hand(p, monkeypatch):
+def test_more_rows_near_than_the_working_set_holds(p, monkeypatch):
     """The heaviest are kept, and the others come in when they are asked for: brackets of the same value."""
     A = np.random.default_rng(7).standard_normal((450, 40))
     A[:, 0] = 0.3 + np.abs(A[:, 0])

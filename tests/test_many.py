@@ -665,7 +665,7 @@ def interrupting(function, calls):
 
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
 def test_no_binary_problem_is_begun_after_the_deadline(kind, clock, monkeypatch):
-    """Of 20 classes: one problem is in hand when the time is up, and no other asks for a pass."""
+    """Of 20 classes: one problem is being solved when the time is up, and no other asks for a pass."""
     import warnings
 
     from gordan.estimators import fitting

@@ -149,7 +149,7 @@ print(json.dumps([fits, [result.status for result in results], accepted]))
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits, and what they leave, as Linux has them")
 @pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_soft_margins_under_a_limit(kind):
-    """Labels of one noisy column: ascent leaves most rows free. With all of these in hand a Gram matrix would take 1.1 GB."""
+    """Labels of one noisy column: ascent leaves most rows free. The Gram matrix of all of these would take 1.1 GB."""
     found = subprocess.run([sys.executable, "-c", LIMITED, kind], capture_output=True, text=True, check=False, timeout=300)
     assert found.returncode == 0, found.stderr[-2000:]
     fits, statuses, accepted = json.loads(found.stdout)
@@ -166,8 +166,8 @@ def noisy(n, d, noise, seed=0):
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("norm", [2, 10])
-def test_rows_in_hand_under_caps_are_bounded(norm, kind, monkeypatch):
-    """The rows that ascent leaves free are more than may be in hand: those left out stay at a bound, and bring in no others."""
+def test_working_set_under_caps_is_bounded(norm, kind, monkeypatch):
+    """Ascent leaves more rows free than the working set may hold: those left out stay at a bound, and bring in no others."""
     X, y = noisy(4000, 6, 1.0)
     monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 700)
     asked = []
@@ -184,8 +184,8 @@ def test_rows_in_hand_under_caps_are_bounded(norm, kind, monkeypatch):
     assert gordan.verify(result.certificate, X, y)
 
 
-def test_rows_of_both_classes_stay_in_hand(monkeypatch):
-    """Of more rows than may be in hand the heaviest of each class stay: here all those of one are heavier than the other's."""
+def test_rows_of_both_classes_stay_in_the_working_set(monkeypatch):
+    """Of too many rows the heaviest of each class stay in the working set: here all rows of one class are heavier."""
     rng = np.random.default_rng(0)
     positive = np.column_stack((np.full(600, 1.0), rng.normal(size=(600, 3))))
     X = np.vstack((positive, [[-1.0, 0.0, 0.0, 0.0]]))

@@ -821,7 +821,7 @@ def limited(program, *arguments):
 
 @needs_limits
 def test_a_file_larger_than_the_memory_that_is_left_is_solved(tmp_path):
-    """307 MB in 240 MB, of which about 160 are used: sample, rows in hand, vectors over rows and what BLAS works in."""
+    """307 MB in 240 MB, of which about 160 are used: sample, working set, vectors over rows and the working memory of BLAS."""
     rng, y = np.random.default_rng(1), np.where(np.arange(20_000) % 2, 1, -1)
     X_ = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (600_000, 128))
     for lo in range(0, len(X_), len(y)):
