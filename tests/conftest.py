@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -53,6 +54,18 @@ def clock(monkeypatch):
     clock = Clock(time.perf_counter)
     monkeypatch.setattr(time, "perf_counter", clock)
     return clock
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two classes in a CSV file; rows 3 and 8 have the same features and different labels."""
+    from commands import write_csv
+
+    rng = np.random.default_rng(3)
+    X = rng.integers(-9, 10, size=(30, 3)) / 4
+    y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+    X[8], y[3], y[8] = X[3], "up", "down"
+    return write_csv(tmp_path / "pair.csv", X, y)
 
 
 @pytest.fixture

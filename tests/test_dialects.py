@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pandas
 import pytest
-from test_cli import run
+from commands import run
 
 import gordan
 from gordan.certificates import standalone

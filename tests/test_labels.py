@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from checkers import both
-from test_cli import answer, run
+from commands import answer, run
 
 import gordan
 from gordan import InputError, MaxMarginClassifier

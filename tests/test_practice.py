@@ -14,11 +14,11 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from commands import IRIS, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
-from test_cli import IRIS, run
 
 import gordan
 from gordan import LinearClassifier, MaxMarginClassifier, datasets, report

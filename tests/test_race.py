@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from test_cli import IRIS, run
+from commands import IRIS, run
 from typer.testing import CliRunner
 
 import gordan
