@@ -6,7 +6,6 @@ value, which `loss_oracle` and `multinomial_oracle` find without the package.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import warnings
@@ -197,19 +196,6 @@ def change_weight(r, c, X, y):
 CHANGES = [*mutations.CHANGES, *[change_optimum] * 5, *[change_weight] * 3, *[mutations.change_end] * 4]
 
 
-def mutated(r, certificate, X, y):
-    """The text of a certificate with up to three changes, and the data, which may be changed as well."""
-    content = json.loads(certificate.to_json())
-    for _ in range(r.choice((0, 1, 1, 1, 1, 2, 3))):
-        r.choice(CHANGES)(r, content, X, y)
-    text = json.dumps(content)
-    if r.random() < 0.04:
-        text = mutations.change_text(r, text)
-    if r.random() < 0.1 and {*y} == {0, 1}:
-        X, y = mutations.change_data(r, X, y)
-    return text, X, y
-
-
 def run(seed, bases, each):
     """`each` changes of each of `bases` certificates, losses and intercepts by turns: how often each verdict, and the faults."""
     r = random.Random(f"losses {seed}")
@@ -220,7 +206,8 @@ def run(seed, bases, each):
             warnings.simplefilter("error")
             certificate, X, y = base(r, loss, kind)
             for _ in range(each):
-                text, data, labels = mutated(r, certificate, X, y)
+                data_share = 0.1 if {*y} == {0, 1} else 0.0
+                text, data, labels = mutations.mutated(r, certificate, X, y, CHANGES, 0.04, data_share)
                 storage = r.choice((np.asarray, np.asarray, sp.csr_array)) if np.isfinite(data).all() else np.asarray
                 first, second = mutations.verdicts(text, data, labels, storage)
                 counts[loss, first] += 1

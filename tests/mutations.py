@@ -555,15 +555,15 @@ def change_data(r, X, y):
     return X, y
 
 
-def mutated(r, certificate, X, y):
-    """The text of a certificate with one, two or three changes, and the data, which may be changed as well."""
+def mutated(r, certificate, X, y, changes=CHANGES, text_share=0.06, data_share=0.12):
+    """The text of a certificate with up to three changes, and the data, which may be changed as well."""
     content = json.loads(certificate.to_json())
     for _ in range(r.choice((0, 1, 1, 1, 1, 2, 3))):
-        r.choice(CHANGES)(r, content, X, y)
+        r.choice(changes)(r, content, X, y)
     text = json.dumps(content)
-    if r.random() < 0.06:
+    if r.random() < text_share:
         text = change_text(r, text)
-    if r.random() < 0.12:
+    if r.random() < data_share:
         X, y = change_data(r, X, y)
     return text, X, y
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gordan import InputError
 from gordan.geometry import dual_exponent
 
 
@@ -30,6 +31,15 @@ class Problem:
 def cells(table):
     """Parametrise over {id: (…)}."""
     return [pytest.param(*(row if isinstance(row, tuple) else (row,)), id=name) for name, row in table.items()]
+
+
+def refused(call, *parts):
+    """`call` raises an InputError whose message has all the parts."""
+    with pytest.raises(InputError) as caught:
+        call()
+    assert all(parts)  # "" is part of every message
+    for part in parts:
+        assert part in str(caught.value), str(caught.value)
 
 
 def p_norm(x, p):

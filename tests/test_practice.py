@@ -287,12 +287,6 @@ def test_a_full_disk_names_the_file():
     assert "gordan: /dev/full: cannot be written: No space left on device" in told.stderr
 
 
-def test_empty_standard_input_is_called_that():
-    told = run("separate", "-", input="")
-    assert told.exit_code == 2
-    assert "standard input is empty" in told.stderr
-
-
 @pytest.mark.parametrize(
     ("command", "meant"),
     [

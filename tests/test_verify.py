@@ -565,23 +565,25 @@ def tail(scores, caps, mass):
     return total / mass
 
 
-@pytest.mark.parametrize("equal", [True, False])
-def test_lower_bounds_on_the_mean_of_the_lowest_scores(equal):
-    """For a mass of one row, of some, of all, and between; scores that are equal, below zero, and of any size."""
-    rng = np.random.default_rng(8)
+def lowest_scores(seed, equal):
+    """Scores that are equal, below zero, and of any size; weights; a mass of one row, of some, of all, and between; the mean."""
+    rng = np.random.default_rng(seed)
     for _ in range(60):
         n = int(rng.integers(1, 9))
-        lo = rng.integers(-3, 4, n) * 2.0 ** rng.integers(-3, 3)
+        scores = rng.integers(-3, 4, n) * 2.0 ** rng.integers(-3, 3)
         c = np.full(n, rng.uniform(0.5, 2)) if equal else rng.uniform(0, 2, n) + 1e-3
-        weights = [Fraction(float(x)) for x in c]
         for share in (0.01, 1 / n, 0.5, 0.999):
             mass = float(share * c.sum())
-            exact = tail([Fraction(float(x)) for x in lo], weights, Fraction(mass))
-            found = margins._tail_lower(lo, c, mass)
-            assert Fraction(found) <= exact
-            assert exact - Fraction(found) <= Fraction(1, 10**14) * (1 + max(map(abs, lo.tolist()))) * (
-                1 + sum(weights) / Fraction(mass)
-            )
+            yield scores, c, mass, tail([*map(Fraction, scores.tolist())], [*map(Fraction, c.tolist())], Fraction(mass))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_lower_bounds_on_the_mean_of_the_lowest_scores(equal):
+    for lo, c, mass, exact in lowest_scores(8, equal):
+        found = margins._tail_lower(lo, c, mass)
+        assert Fraction(found) <= exact
+        room = (1 + max(map(abs, lo.tolist()))) * (1 + sum(map(Fraction, c.tolist())) / Fraction(mass))
+        assert exact - Fraction(found) <= Fraction(1, 10**14) * room
     assert margins._tail_lower(np.array([1.0, 2.0]), np.ones(2), 0.0) == -math.inf
     assert margins._tail_lower(np.array([1.0, 2.0]), np.ones(2), -1.0) == -math.inf
     assert margins._tail_lower(np.array([-math.inf, 2.0]), np.ones(2), 1.5) == -math.inf
@@ -595,22 +597,14 @@ def test_lower_bounds_on_the_mean_of_the_lowest_scores(equal):
 @pytest.mark.parametrize("equal", [True, False])
 def test_upper_bounds_on_the_mean_of_the_lowest_scores(equal):
     """The mean of the lowest scores, from above and sharp; and a score up to which there are enough rows for their mass."""
-    rng = np.random.default_rng(9)
-    for _ in range(60):
-        n = int(rng.integers(1, 9))
-        hi = rng.integers(-3, 4, n) * 2.0 ** rng.integers(-3, 3)
-        c = np.full(n, rng.uniform(0.5, 2)) if equal else rng.uniform(0, 2, n) + 1e-3
-        weights = [Fraction(float(x)) for x in c]
-        for share in (0.01, 1 / n, 0.5, 0.999):
-            mass = float(share * c.sum())
-            level, mean = margins._tail_upper(hi, c, mass)
-            true = tail([Fraction(float(x)) for x in hi], weights, Fraction(mass))
-            if math.isinf(level):  # the mass is that of all rows, up to rounding
-                assert mass > (1 - 1e-14) * c.sum()
-                continue
-            assert true <= Fraction(mean) <= true + Fraction(1, 10**14) * (1 + max(map(abs, hi.tolist())))
-            assert sum(w for x, w in zip(hi, weights, strict=True) if x <= level) >= Fraction(mass)
-            assert sum(w for x, w in zip(hi, weights, strict=True) if x < level) <= Fraction(mass) * (1 + Fraction(1, 10**14))
+    for hi, c, mass, exact in lowest_scores(9, equal):
+        level, mean = margins._tail_upper(hi, c, mass)
+        if math.isinf(level):  # the mass is that of all rows, up to rounding
+            assert mass > (1 - 1e-14) * c.sum()
+            continue
+        assert exact <= Fraction(mean) <= exact + Fraction(1, 10**14) * (1 + max(map(abs, hi.tolist())))
+        assert sum(map(Fraction, c[hi <= level].tolist())) >= Fraction(mass)
+        assert sum(map(Fraction, c[hi < level].tolist())) <= Fraction(mass) * (1 + Fraction(1, 10**14))
     assert margins._tail_upper(np.array([3.0, -2.0]), np.ones(2), 0.0) == (-2.0, -2.0)
     for hi, c, mass in (
         ([1.0, 2.0], [1.0, 1.0], 3.0),
