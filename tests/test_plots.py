@@ -124,6 +124,9 @@ def test_convergence_of_a_trace_and_of_one_of_many():
         ConvergenceDisplay.from_estimator(together, problem=1)
     model = MaxMarginClassifier(on_inseparable="ignore", method="double_oracle").fit(X, Y)
     assert drawn(ConvergenceDisplay.from_estimator(model, problem=1)).margin == pytest.approx(model.margin_[1].mean())
+    labels = np.column_stack((Y == 0, Y != 0))  # two labels have two planes, two classes have one
+    several = MaxMarginClassifier(method="double_oracle").fit(X, labels)
+    assert drawn(ConvergenceDisplay.from_estimator(several, problem=1)).margin == pytest.approx(several.margin_[1].mean())
 
 
 def test_margins():

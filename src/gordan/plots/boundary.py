@@ -20,6 +20,7 @@ from gordan.plots.fitted import (
     describe_plane,
     legend_above,
     minimizes_loss,
+    of_problem,
     require_fitted,
     shortened,
 )
@@ -110,7 +111,7 @@ class BoundaryDisplay:
             raise InputError("a boundary can be drawn for one label per row only; fit a classifier to one column of Y")
         y = np.asarray(y)
         binary = estimator.kind_ == "binary"
-        nu = getattr(estimator, "nu_", None) if binary else None
+        nu = of_problem(estimator, "nu_", 0) if binary else None
         closest, support = _closest(estimator, X, y) if binary else (None, np.zeros(len(X), bool))
         limits = _limits(X)
         display = cls(

@@ -11,7 +11,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.losses import Loss
-from gordan.plots.fitted import COLOURS, INK, MARKERS, UNITS, axes_or_new, legend_above, require_fitted
+from gordan.plots.fitted import COLOURS, INK, MARKERS, UNITS, axes_or_new, legend_above, of_problem, require_fitted
 from gordan.trace import Trace
 
 KINDS = ("bracket", "gap", "regret")
@@ -90,17 +90,13 @@ class ConvergenceDisplay:
             The display, which has the axes as `ax_`.
         """
         require_fitted(estimator)
-        many = len(estimator.classes_) > 2
-        traces = getattr(estimator, "trace_", None)
-        trace = (traces[problem] if many else traces) if traces is not None else None
+        trace = of_problem(estimator, "trace_", problem)
         if trace is None:
             raise InputError(
                 "this plane has no trace: planes of several classes that were found together have none (fit with "
                 "method='double_oracle'), and files and pickles do not contain it (fit again)"
             )
-        objectives = getattr(estimator, "objective_", None)
-        found = (objectives[problem] if many else objectives) if objectives is not None else None
-        bracket = found or (estimator.margin_[problem] if many else estimator.margin_)
+        bracket = of_problem(estimator, "objective_", problem) or of_problem(estimator, "margin_", problem)
         margin = float(sum(bracket) / 2) if np.isfinite(bracket[1]) else None
         return cls._from_run(trace, margin).plot(ax, kind=kind)
 

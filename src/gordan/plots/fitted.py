@@ -88,10 +88,15 @@ def require_fitted(estimator: Any, kind: str = "MaxMarginClassifier", own: str =
         raise InputError(f"{estimator!r:.80} is not a fitted {kind}; this display is for a {kind}")
 
 
+def of_problem(estimator: Any, name: str, problem: int) -> Any:
+    """Return a fitted attribute for the plane of that number; None if the estimator does not have it."""
+    values = getattr(estimator, name, None)
+    return values if values is None or estimator.kind_ == "binary" else values[problem]
+
+
 def minimizes_loss(estimator: Any, problem: int) -> bool:
     """Return whether that plane minimizes a loss, because none separates the classes."""
-    losses = getattr(estimator, "loss_", None)
-    return (losses[problem] if isinstance(losses, list) else losses) is not None
+    return of_problem(estimator, "loss_", problem) is not None
 
 
 def describe_plane(estimator: Any, problem: int, nu: float | None) -> str:

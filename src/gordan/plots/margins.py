@@ -17,6 +17,7 @@ from gordan.plots.fitted import (
     describe_plane,
     legend_above,
     minimizes_loss,
+    of_problem,
     shortened,
 )
 
@@ -87,7 +88,7 @@ class MarginDisplay:
         if share is not None and not minimizes_loss(estimator, problem):
             ends = [float(share[found.signs == sign] @ found.scores[found.signs == sign]) for sign in (-1, 1)]
             closest = ends[0], ends[1]
-        nu = estimator.nu_[problem] if isinstance(getattr(estimator, "nu_", None), list) else getattr(estimator, "nu_", None)
+        nu = of_problem(estimator, "nu_", problem)
         title = f"{found.labels[1]} against {found.labels[0]}: {describe_plane(estimator, problem, nu)}"
         display = cls(found.scores, found.signs, found.weights > 0, closest, found.labels, nu is not None, title)
         return display.plot(ax, bins=bins)
