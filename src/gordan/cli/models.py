@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import typer
@@ -44,9 +44,7 @@ from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
-from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
-from gordan.io.model import problems as number_of_problems
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, NoSuchColumn, Wanted, number
 from gordan.losses import Loss
@@ -54,7 +52,7 @@ from gordan.memory import fits
 from gordan.rows import stored
 from gordan.rows.storage import require_finite
 from gordan.statuses import Status
-from gordan.verdicts import LossResult
+from gordan.verdicts import LossResult, Witness
 from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import row_weights
 
@@ -172,36 +170,35 @@ def fit(
         data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
-        found: MarginFit | LossFit
         if asked.loss is None:
             options = asked.parameters(data, place.device)
             fitting = _fitting(Fitting, options, data, watch, threads=threads, checkpoint=checkpoint, hashed=not no_certificates)
             _require_room_for_pairs(fitting, data, parse_size(place.memory_limit))
-            found = fit_margins(fitting, interrupts, watch)
+            found = fit_margins(fitting, data, interrupts, watch)
         else:
             loss_options = asked.loss_parameters(data, place.device)
             losses = _fitting(LossFitting, loss_options, data, watch, threads=threads, checkpoint=checkpoint)
-            found = fit_losses(losses, interrupts, watch)
+            found = fit_losses(losses, data, interrupts, watch, certificates=not no_certificates)
         watch.about("writing")
-        model = found.model(data, certificates=not no_certificates)
-        written = Saved() if model is None else write_output(output, model.save)
+        if found.model is None:
+            written = Saved()
+            remarks = [f"no model was written: {interrupts.word if interrupts.pressed else found.missing}"]
+        else:
+            written = write_output(output, replace(found.model, label=data.label or None, scaling=data.scaling).save)
+            remarks = [f"warning: {each}" for each in found.remarks if each]
         if written.path is not None and not interrupts.pressed:
-            remove_checkpoints(found.statuses, found.checkpoints)
-        remarks = remarks_on(model, interrupts.word if interrupts.pressed else found.missing, found.remarks())
+            remove_checkpoints(found.answers)
     if as_json:
-        content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
+        planes = [each.fields for each in found.answers]
+        content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=planes)
         print_json({**content, **written.fields}, (*data.notices, *remarks))
     else:
-        found.print(data)
+        for each in found.answers:
+            each.print(data)
         if written.path is not None:
             print_line(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
     print_notes(*remarks)
-    return written.exit_code(interrupts.code or (found.code if model is None else ANSWERED))
-
-
-def remarks_on(model: Model | None, missing: str, remarks: Iterable[str | None]) -> list[str]:
-    """Return why no model was written, or the warnings about the model."""
-    return [f"no model was written: {missing}"] if model is None else [f"warning: {each}" for each in remarks if each]
+    return written.exit_code(interrupts.code or (found.code if found.model is None else ANSWERED))
 
 
 def class_weights(given: list[str] | None, data: Data) -> Any:
@@ -247,63 +244,45 @@ def format_option(name: str, value: Any = None) -> str:
     return f"--{name.replace('_', '-')}" + ("" if value is None else f" {value}")
 
 
-@dataclass(eq=False)
-class MarginFit:
-    """The planes of largest margin that were found; if one is missing, `missing` says why, and `code` is the exit code."""
+class Answer(NamedTuple):
+    """What a command says about one problem: text, JSON fields, and the files of its run; a witness if it has no plane."""
 
-    fitting: Fitting
-    outcomes: list[Outcome] = field(default_factory=list)
+    heading: str
+    sentence: str
+    separable: bool | None
+    status: Status
+    checkpoints: Sequence[Path | None]
+    resumed: bool
+    fields: dict[str, Any]
+    witness: Witness | None = None
+
+    def print(self, data: Data) -> None:
+        """Print the answer, with the rows of the witness."""
+        if self.heading:
+            print_line(self.heading)
+        headline(self.sentence, self.separable)
+        if self.resumed:
+            print_line(f"  resumed from {self.checkpoints[0]}")
+        if self.witness is not None:
+            print_witness(self.witness, data)
+
+
+class Fit(NamedTuple):
+    """What was found for each problem, the model and warnings about it.
+
+    If there is no model, `missing` says why, unless a signal came, and `code` is the exit code.
+    """
+
+    answers: list[Answer]
+    model: Model | None
+    remarks: list[str | None]
     missing: str = ""
     code: int = UNDECIDED
 
-    @property
-    def statuses(self) -> list[Status]:
-        """The status of each problem."""
-        return [outcome.status for outcome in self.outcomes]
 
-    @property
-    def checkpoints(self) -> list[Path | None]:
-        """The files of the runs."""
-        return [path for outcome in self.outcomes for path in outcome.checkpoints]
-
-    @property
-    def fields(self) -> list[dict[str, Any]]:
-        """The planes for JSON."""
-        return [
-            fields("planes", each, each.plane, positive=each.binary.label, against=each.binary.other) for each in self.outcomes
-        ]
-
-    def print(self, data: Data) -> None:
-        """Print a line about each plane, and the rows of a witness if there is no plane at all."""
-        for outcome in self.outcomes:
-            if len(data.classes) > 2:
-                print_line(f"{outcome.binary.name}:")
-            headline(outcome.sentence, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
-            if outcome.resumed:
-                print_line(f"  resumed from {outcome.checkpoints[0]}")
-            if outcome.witness is not None and not outcome.found:
-                print_witness(outcome.witness, data)
-
-    def remarks(self) -> Iterator[str | None]:
-        """Yield warnings about the model."""
-        yield self.fitting.inseparable_message(self.outcomes)
-        yield self.fitting.barely_separable_message(self.outcomes)
-        yield from self.fitting.remarks(self.outcomes)
-
-    def model(self, data: Data, *, certificates: bool) -> Model | None:
-        """Return the model, or None if a plane is missing."""
-        fitting = self.fitting
-        if self.missing or len(self.outcomes) < number_of_planes(fitting.kind, len(fitting.classes)):
-            return None
-        proofs = [described(each.plane.certificate, each.binary, data, certificates) for each in self.outcomes]
-        found = [replace(each.plane, certificate=proof) for each, proof in zip(self.outcomes, proofs, strict=True)]
-        model = model_of(fitting.kind, fitting.classes, found, fitting.options, data.names)
-        return replace(model, label=data.label or None, scaling=data.scaling)
-
-
-def fit_margins(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> MarginFit:
+def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Watch) -> Fit:
     """Solve one problem after the other, until a signal comes or one of them has no plane, so that there is no model."""
-    found, problems, known = MarginFit(fitting), list(fitting.problems()), dict[int, Outcome]()
+    problems, known = list(fitting.problems()), dict[int, Outcome]()
     hard, order = fitting.hard_margins_together(problems)
     for k in order:
         if interrupts.pressed:
@@ -312,92 +291,65 @@ def fit_margins(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Margi
         try:
             known[k] = fitting.outcome(k, problems[k], hard=hard.get(k))
         except NoPlane as error:
-            found.outcomes = [*known.values(), *([] if error.outcome is None else [error.outcome])]
-            found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else UNDECIDED
-            return found
+            outcomes = [*known.values(), *([] if error.outcome is None else [error.outcome])]
+            code = NO if outcomes[-1].witness is not None else UNDECIDED
+            return Fit([_margin_answer(each, data) for each in outcomes], None, [], str(error), code)
         if fitting.decides_all(known[k]):
             break
-    found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
-    if not all(outcome.found for outcome in found.outcomes):
+    outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
+    answers = [_margin_answer(each, data) for each in outcomes]
+    if not all(each.found for each in outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
-        found.missing = f"no plane with a positive margin was found{larger}"
-    return found
+        return Fit(answers, None, [], f"no plane with a positive margin was found{larger}")
+    if len(outcomes) < len(problems):
+        return Fit(answers, None, [])
+    proofs = [described(each.plane.certificate, each.binary, data) if fitting.hashed else None for each in outcomes]
+    planes = [replace(each.plane, certificate=proof) for each, proof in zip(outcomes, proofs, strict=True)]
+    messages = fitting.inseparable_message(outcomes), fitting.barely_separable_message(outcomes)
+    model = model_of(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+    return Fit(answers, model, [*messages, *fitting.remarks(outcomes)])
 
 
-@dataclass(eq=False)
-class LossFit:
-    """The planes of least loss that were found; one is missing only if a signal came."""
-
-    fitting: LossFitting
-    problems: list[Binary] = field(default_factory=list)
-    results: list[LossResult] = field(default_factory=list)
-    resumed: list[bool] = field(default_factory=list)
-    missing: str = ""
-    code: int = UNDECIDED
-
-    @property
-    def statuses(self) -> list[Status]:
-        """The status of each problem."""
-        return [result.status for result in self.results]
-
-    @property
-    def checkpoints(self) -> list[Path | None]:
-        """The files of the runs."""
-        return [self.fitting.checkpoint_of(k) for k in range(len(self.results))]
-
-    @property
-    def fields(self) -> list[dict[str, Any]]:
-        """The planes for JSON."""
-        parts = zip(self.results, self.problems, self.resumed, strict=True)
-        return [
-            fields("least losses", result, positive=binary.label, against=binary.other, resumed=resumed)
-            for result, binary, resumed in parts
-        ]
-
-    def print(self, data: Data) -> None:
-        """Print a line about each plane."""
-        for k, (binary, result) in enumerate(zip(self.problems, self.results, strict=True)):
-            headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
-            if self.resumed[k]:
-                print_line(f"  resumed from {self.fitting.checkpoint_of(k)}")
-
-    def remarks(self) -> Iterator[str | None]:
-        """Yield warnings about the model."""
-        yield self.fitting.convergence_message(self.problems, self.results)
-        yield from self.fitting.remarks(self.results)
-
-    def model(self, data: Data, *, certificates: bool) -> Model | None:
-        """Return the model, or None if a plane is missing."""
-        fitting = self.fitting
-        if len(self.results) < number_of_problems(fitting.kind, len(fitting.classes)):
-            return None
-        planes = [
-            LeastPlane.of(result, described(result.certificate if certificates else None, binary, data, certificates))
-            for binary, result in zip(self.problems, self.results, strict=True)
-        ]
-        model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
-        return replace(model, label=data.label or None, scaling=data.scaling)
+def _margin_answer(outcome: Outcome, data: Data) -> Answer:
+    """Return what is said about a plane of largest margin."""
+    binary, plane = outcome.binary, outcome.plane
+    return Answer(
+        f"{binary.name}:" if len(data.classes) > 2 else "",
+        outcome.sentence,
+        outcome.status.separable if plane.loss is None else plane.separable,
+        outcome.status,
+        outcome.checkpoints,
+        outcome.resumed,
+        fields("planes", outcome, plane, positive=binary.label, against=binary.other),
+        None if outcome.found else outcome.witness,
+    )
 
 
-def fit_losses(fitting: LossFitting, interrupts: Interrupts, watch: Watch) -> LossFit:
+def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, watch: Watch, *, certificates: bool) -> Fit:
     """Solve one problem after the other, until a signal comes."""
-    found = LossFit(fitting)
-    for k, binary in enumerate(fitting.problems()):
+    problems, results, answers = list(fitting.problems()), list[LossResult](), list[Answer]()
+    for k, binary in enumerate(problems):
         if interrupts.pressed:
-            break
+            return Fit(answers, None, [])
         watch.about(binary.name)
         path = fitting.checkpoint_of(k)
-        found.problems.append(binary)
-        found.resumed.append(path is not None and path.exists())
-        found.results.append(fitting.result(binary, k=k))
-    return found
+        resumed = path is not None and path.exists()
+        result = fitting.result(binary, k=k)
+        results.append(result)
+        about = fields("least losses", result, positive=binary.label, against=binary.other, resumed=resumed)
+        name = "" if binary.is_whole else f"{binary.name}: "
+        answers.append(Answer("", name + result.sentence, result.status.separable, result.status, [path], resumed, about))
+    planes = [
+        LeastPlane.of(result, described(result.certificate, binary, data) if certificates else None)
+        for binary, result in zip(problems, results, strict=True)
+    ]
+    model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+    return Fit(answers, model, [fitting.convergence_message(problems, results), *fitting.remarks(results)])
 
 
-def described(certificate: Certificate | None, binary: Binary, data: Data, wanted: bool) -> Certificate | None:
-    """Return the certificate of a binary problem with a description of its data; None if there is none or none is wanted."""
-    if certificate is None or not wanted:
-        return None
-    return data.described(certificate, binary.against_rest)
+def described(certificate: Certificate | None, binary: Binary, data: Data) -> Certificate | None:
+    """Return the certificate of a binary problem, if there is one, with a description of its data."""
+    return None if certificate is None else data.described(certificate, binary.against_rest)
 
 
 def words_for(data: Data) -> Words:
@@ -406,10 +358,10 @@ def words_for(data: Data) -> Words:
     return Words(lambda label: names.get(label, str(label)), format_option, "--loss and --C", data.rows_in_file)
 
 
-def remove_checkpoints(statuses: Sequence[Status], paths: Iterable[Path | None]) -> None:
+def remove_checkpoints(answers: Sequence[Answer]) -> None:
     """Remove the checkpoints of a model that was written, unless one of its problems is unfinished."""
-    if all(status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for status in statuses):
-        for path in (path for path in paths if path is not None):
+    if all(each.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for each in answers):
+        for path in (path for each in answers for path in each.checkpoints if path is not None):
             try:
                 path.resolve().unlink(missing_ok=True)
             except OSError as error:
