@@ -256,6 +256,8 @@ def _line(ax: Any, w: Array, b: float, **style: Any) -> None:
 
 def _hull(X: Array, caps: Array | None) -> Array:
     """Return the corners, in order, of the hull of X, or of the reduced hull {Σ p_i x_i : p ≤ caps, Σp = 1}."""
+    from scipy.spatial import ConvexHull, QhullError  # imported here because it takes 0.2 s
+
     if caps is not None:
         turns = np.linspace(0, 2 * np.pi, DIRECTIONS, endpoint=False)
         order = np.argsort(-(np.column_stack((np.cos(turns), np.sin(turns))) @ X.T), axis=1, kind="stable")
@@ -263,17 +265,9 @@ def _hull(X: Array, caps: Array | None) -> Array:
         p = np.diff(held, axis=1, prepend=0.0)
         X = np.einsum("kn,knd->kd", p / p.sum(axis=1, keepdims=True), X[order])
     points = np.unique(X, axis=0)
-    return points if len(points) < 3 else np.concatenate((_chain(points)[:-1], _chain(points[::-1])[:-1]))
-
-
-def _chain(points: Array) -> Array:
-    """Return the lower half of the hull of points that are sorted by x (Andrew's monotone chain)."""
-    chain: list[Array] = []
-    for point in points:
-        while len(chain) > 1:
-            (ax, ay), (bx, by) = chain[-1] - chain[-2], point - chain[-2]
-            if ax * by - ay * bx > 0:
-                break
-            chain.pop()
-        chain.append(point)
-    return np.array(chain)
+    if len(points) < 3:
+        return points
+    try:
+        return np.asarray(points[ConvexHull(points, qhull_options="QbB").vertices])  # whatever the scales of the columns
+    except QhullError:  # all points are on a line
+        return points[[0, -1]]
