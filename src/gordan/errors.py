@@ -1,10 +1,12 @@
-"""The two errors that gordan raises by design, and suggestions for misspelled names."""
+"""The two errors that gordan raises by design, suggestions for misspelled names, and imports of optional dependencies."""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 from collections.abc import Iterable
+from typing import Any
 
 # How NumPy prints its scalars; messages show only what is inside, which is what the user passed.
 SCALAR = re.compile(
@@ -37,3 +39,11 @@ class MissingExtra(ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'gordan[{extra}]'")
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import and return a module of an optional dependency, or raise a MissingExtra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtra(module.partition(".")[0], extra, purpose) from None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, relative_width
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, import_extra
 from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed
 
 FORMAT = "gordan-trace-1"
@@ -132,10 +132,7 @@ class Trace:
 
     def to_frame(self) -> Any:
         """Return the columns as a pandas data frame, with one row per recorded round."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("pandas", "data", "Trace.to_frame") from None
+        pandas = import_extra("pandas", "data", "Trace.to_frame")
         return pandas.DataFrame(self.to_dict()).astype({name: float for name in COLUMNS if name != "t"})
 
     def save(self, path: str | os.PathLike[str]) -> None:

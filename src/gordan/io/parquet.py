@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, import_extra
 from gordan.io.parts import Parts
 from gordan.io.table import Table, Wanted, is_missing, listed, require_finite, require_labels
 
@@ -155,17 +155,13 @@ class _Parquet:
     """An open Parquet file; the exceptions of pyarrow about its content become InputErrors."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise MissingExtra("pyarrow", "data", "reading Parquet") from None
-        self._arrow, self._path = pyarrow, path
+        self._arrow, self._path = import_extra("pyarrow", "data", "reading Parquet"), path
+        parquet = import_extra("pyarrow.parquet", "data", "reading Parquet")
         self._raw = path.open("rb")
         try:
             if not self._raw.seek(0, 2):
                 raise InputError(f"{path} is empty")
-            self._file = self._guarded(lambda: pyarrow.parquet.ParquetFile(self._raw))
+            self._file = self._guarded(lambda: parquet.ParquetFile(self._raw))
             self._schema = self._guarded(lambda: self._file.schema_arrow)  # kept, because pyarrow builds it on every access
             self.names: list[str] = list(self._schema.names)
         except BaseException:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, require_aligned
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, import_extra
 from gordan.io.model import pairs
 
 # Colours that colour-blind readers can tell apart, also in grey (after Paul Tol's "bright").
@@ -128,10 +128,4 @@ def legend_above(ax: Any, title: str) -> None:
 
 def axes_or_new(ax: Any, purpose: str) -> Any:
     """Return these axes, or new ones if they are None."""
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", purpose) from None
-    return plt.subplots(layout="constrained")[1]
+    return import_extra("matplotlib.pyplot", "plot", purpose).subplots(layout="constrained")[1] if ax is None else ax

@@ -19,7 +19,7 @@ from gordan.certificates.data import About
 from gordan.certificates.margins import Margin
 from gordan.certificates.models import INTERCEPT, Observations
 from gordan.certificates.problem import Problem
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, import_extra
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Question
@@ -254,10 +254,7 @@ class Diagnosis:
         The estimate is "finite", "+inf", "-inf", "inf" (infinite, sign undetermined), "aliased" (the column is a combination of
         others) or "undecided".
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("pandas", "data", "Diagnosis.to_frame") from None
+        pandas = import_extra("pandas", "data", "Diagnosis.to_frame")
         index = pandas.Index([name for name, _, _ in self._coefficients], name="coefficient")
         frame = pandas.DataFrame({"estimate": [estimate for _, estimate, _ in self._coefficients]}, index=index)
         if self.direction is not None:

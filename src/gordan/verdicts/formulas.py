@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import require_aligned
-from gordan.errors import InputError, MissingExtra, did_you_mean
+from gordan.errors import InputError, did_you_mean, import_extra
 from gordan.io.table import listed
 from gordan.rows import Complete, complete_rows
 from gordan.verdicts.explaining import baselines
@@ -71,10 +71,7 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
 
 def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
     """Parse the formula, and find its variables; "." stands for those of the columns that it does not name."""
-    try:
-        import formulaic
-    except ImportError:
-        raise MissingExtra("formulaic", "stats", "a formula") from None
+    formulaic = import_extra("formulaic", "stats", "a formula")
     try:
         found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
         # formulaic does not list those inside functions such as bs and scale, nor those with the name of a function
