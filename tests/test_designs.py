@@ -300,7 +300,7 @@ def test_missing_values_of_arrays(storage):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0])
     with pytest.raises(gordan.InputError, match=r"no row is left.*\(missing: . in x0"):
         gordan.diagnose(storage(X * np.nan), [0, 1, 0, 1, 1, 0], missing="drop")
-    with pytest.raises(gordan.InputError, match="choose 'raise' or 'drop'"):
+    with pytest.raises(gordan.InputError, match="choose one of 'raise', 'drop'"):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0], missing="ignore")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gordan.errors import InputError
+from gordan.errors import InputError, one_of
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -215,6 +215,12 @@ def whole_number(value: Any, name: str) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < 1:
         raise InputError(f"{name} is {value!r:.60}; pass a whole number, at least 1")
     return int(value)
+
+
+def choose(name: str, value: Any, allowed: Iterable[Any]) -> None:
+    """Raise an InputError if a value is not among those allowed."""
+    if not any(isinstance(value, type(item)) and value == item for item in allowed):
+        raise InputError(f"{name} is {value!r}; {one_of(value, allowed)}")
 
 
 def whole_number_or_none(value: Any, name: str) -> int | None:

@@ -6,8 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.arrays import Array, choose
 
 
 def iris(positive: str = "setosa") -> tuple[Array, Array]:
@@ -34,8 +33,7 @@ def iris(positive: str = "setosa") -> tuple[Array, Array]:
     >>> X.shape, int(y.sum())
     ((150, 4), -50)
     """
-    if positive not in ("setosa", "versicolor", "virginica"):
-        raise InputError(f"positive is {positive!r}; pass 'setosa', 'versicolor' or 'virginica'")
+    choose("positive", positive, ("setosa", "versicolor", "virginica"))
     cells = _cells("iris.csv")[1:]
     X = np.array([[float(cell) for cell in row[:4]] for row in cells])
     return X, np.array([1 if row[4] == positive else -1 for row in cells])

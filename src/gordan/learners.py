@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, choose
 from gordan.errors import InputError
 from gordan.geometry import Domain, LossCost, Regularizer, Simplex, SquaredNorm
 
@@ -59,8 +59,7 @@ class Losses(NamedTuple):
 def _check_options(eta: float, hint: str) -> None:
     if not 0 < eta < math.inf:
         raise InputError(f"eta is {eta}; a step size must be positive and finite")
-    if hint not in get_args(Hint):
-        raise InputError(f"hint is {hint!r}; choose one of {', '.join(map(repr, get_args(Hint)))}")
+    choose("hint", hint, get_args(Hint))
 
 
 @dataclass(frozen=True, eq=False)

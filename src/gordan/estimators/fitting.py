@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, exponent, positive, relative_width
+from gordan.arrays import Array, choose, exponent, positive, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
-from gordan.errors import InputError, one_of
+from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
@@ -79,8 +79,7 @@ class Parameters:
 def check_parameters(options: Parameters) -> None:
     """Refuse parameters that `maximize_margin` does not check."""
     for name, allowed in CHOICES.items():
-        if getattr(options, name) not in allowed:
-            raise InputError(f"{name} is {getattr(options, name)!r}; {one_of(getattr(options, name), allowed)}")
+        choose(name, getattr(options, name), allowed)
     if not isinstance(options.verbose, (int, np.integer)):  # which bool is
         raise InputError(f"verbose is {options.verbose!r}; pass 0, 1 or 2")
     positive(options.tol, "tol")

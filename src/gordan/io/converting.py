@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import MOST_EXACT_INTEGER, Array
+from gordan.arrays import MOST_EXACT_INTEGER, Array, choose
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import write_errors_at
@@ -97,8 +97,7 @@ def convert(
         Called with the number of rows written so far.
     """
     path, folder = Path(source), Path(target)
-    if kind not in ("auto", "dense", "csr"):
-        raise InputError(f"kind is {kind!r}; choose 'auto', 'dense' or 'csr'")
+    choose("kind", kind, ("auto", "dense", "csr"))
     found_kind = format_of(path)
     dialect = Dialect(sep, decimal, thousands, header, missing)
     wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)

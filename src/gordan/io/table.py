@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array
-from gordan.errors import InputError, did_you_mean, one_of
+from gordan.arrays import Array, choose
+from gordan.errors import InputError, did_you_mean
 
 Features: TypeAlias = int | Sequence[str] | None
 
@@ -46,8 +46,7 @@ class Dialect:
             raise InputError(f"decimal is {self.decimal!r}; pass '.' or ','")
         if self.thousands is not None and (not _is_mark(self.thousands) or self.thousands in '"\n\r+-'):
             raise InputError(f"thousands is {self.thousands!r}; pass the single character that groups digits, such as ',' or '.'")
-        if self.missing not in ("raise", "drop"):
-            raise InputError(f"missing is {self.missing!r}; {one_of(self.missing, ('raise', 'drop'))}")
+        choose("missing", self.missing, ("raise", "drop"))
         if self.decimal == self.thousands == ".":
             raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
         if self.decimal == self.thousands:  # either may be equal to `sep`, because such numbers are in quotes

@@ -10,8 +10,9 @@ from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
 from gordan.arrays import Array, is_number
+from gordan.arrays import choose as choose  # for the files of the methods
 from gordan.dynamics import Form
-from gordan.errors import InputError, did_you_mean, one_of
+from gordan.errors import InputError, did_you_mean
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 
@@ -162,12 +163,6 @@ def _all_entries() -> dict[str, Entry]:
     for module in _LATER_MODULES:
         import_module(module)
     return _entries
-
-
-def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise an InputError if a value is not among those allowed."""
-    if not any(isinstance(value, type(item)) and value == item for item in allowed):
-        raise InputError(f"{option} is {value!r}; {one_of(value, allowed)}")
 
 
 def once_positive(margin: float) -> float:

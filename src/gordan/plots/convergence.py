@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, choose
 from gordan.errors import InputError
 from gordan.losses import Loss
 from gordan.plots.fitted import COLOURS, INK, MARKERS, UNITS, axes_or_new, legend_above, of_problem, require_fitted
 from gordan.trace import Trace
 
-KINDS = ("bracket", "gap", "regret")
 TITLES = {"bracket": "bracket of the {what}", "gap": "relative width of the bracket", "regret": "average regret"}
 BOUNDS = ("upper: ‖Aᵀp‖", "lower: margin of w", "γ*")
 # The number of recorded rounds up to which each has a marker; of more rounds about as many have.
@@ -151,8 +150,7 @@ class ConvergenceDisplay:
     def plot(self, ax: Any = None, *, kind: str = "bracket") -> ConvergenceDisplay:
         """Draw the plot of this kind (as for `from_estimator`) on `ax`, or in a new figure if it is None."""
         runs = (self, *self.others)
-        if kind not in KINDS:
-            raise InputError(f"kind is {kind!r}; choose 'bracket', 'gap' or 'regret'")
+        choose("kind", kind, TITLES)
         if kind == "regret" and all(run.regret is None for run in runs):
             raise InputError(f"{self.name} plays no game, so it has no regret; pass kind='bracket' or kind='gap'")
         self.ax_ = axes_or_new(ax, "ConvergenceDisplay.plot")

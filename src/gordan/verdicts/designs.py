@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import is_sparse, require_aligned
+from gordan.arrays import choose, is_sparse, require_aligned
 from gordan.certificates.data import MODELS
-from gordan.errors import InputError, one_of
+from gordan.errors import InputError
 from gordan.rows import DUMMIES, complete_rows, host, is_missing
 from gordan.verdicts.formulas import design_of_formula
 from gordan.verdicts.model_matrix import Design, checked_weights, kept_rows, name_of, plain_array
 from gordan.verdicts.proportions import refuse_proportions
 from gordan.verdicts.statsmodels_models import design_of_statsmodels, is_statsmodels
 
-MISSING = ("raise", "drop")
 # Types of columns by the first letters of their names, and by their names, in pandas, polars and pyarrow.
 CATEGORIES = ("cat", "Cat", "Enum")
 TEXTS = ("str", "string", "String", "Utf8", "large_string")
@@ -28,10 +27,8 @@ OBJECTS = ("object", "Object")
 
 def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: Any, missing: str, reference: Any = None) -> Design:
     """Make the design that the arguments of `diagnose` describe, without rows that have missing values or weight zero."""
-    if missing not in MISSING:
-        raise InputError(f"missing is {missing!r}; choose 'raise' or 'drop'")
-    if model not in MODELS:
-        raise InputError(f"model is {model!r}; {one_of(model, MODELS)}")
+    choose("missing", missing, ("raise", "drop"))
+    choose("model", model, MODELS)
     if isinstance(X, str):
         found = design_of_formula(X, y, data, model, weights, missing)
     elif is_statsmodels(X):
