@@ -674,6 +674,7 @@ def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
 
 CONVERSIONS = {
     "kind": ("a.csv", "x,y\n1,1\n", {"kind": "sparse"}, "kind is 'sparse'"),
+    "memory limit": ("a.csv", "x,y\n1,1\n", {"memory_limit": "4GB"}, "memory_limit is '4GB'; pass a whole number"),
     "no rows": ("a.csv", "x,y\n", {}, "has no rows"),
     "no entries": ("a.svm", "1\n-1\n", {"kind": "csr"}, "number of columns is unknown"),
     "label of svmlight": ("a.svm", "1 1:1\n", {"label": "y"}, "the label comes first"),

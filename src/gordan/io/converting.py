@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import MOST_EXACT_INTEGER, Array, choose
+from gordan.arrays import MOST_EXACT_INTEGER, Array, choose, whole_number_or_none
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import write_errors_at
@@ -98,6 +98,7 @@ def convert(
     """
     path, folder = Path(source), Path(target)
     choose("kind", kind, ("auto", "dense", "csr"))
+    whole_number_or_none(memory_limit, "memory_limit")
     found_kind = format_of(path)
     dialect = Dialect(sep, decimal, thousands, header, missing)
     wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gordan.arrays import whole_number
+from gordan.arrays import whole_number, whole_number_or_none
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, header_of, read_delimited, with_separator
 from gordan.io.index import without_index
@@ -115,8 +115,7 @@ def read(
         raise InputError(f"label is {label!r}; pass the name or the position of the label column")
     if labelled is False and label is not None:
         raise InputError("labelled is False, and label names a label column; leave out one of them")
-    if memory_limit is not None:
-        whole_number(memory_limit, "memory_limit")
+    whole_number_or_none(memory_limit, "memory_limit")
     dialect = Dialect(sep, decimal, thousands, header, missing)
     wanted = Wanted(label, features, labelled, columns_to_drop(drop), keep_index, dialect)
     return _read(Path(path), wanted, memory_limit)
