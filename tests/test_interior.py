@@ -85,6 +85,25 @@ def test_small_data_is_decided_by_it_alone(monkeypatch):
     assert gordan.separate(rng.standard_normal((60, 4)), np.arange(60) % 2).status == "not-separable"
 
 
+def test_a_sample_that_overlaps_decides(monkeypatch):
+    """Rows that are 40 times as many as columns: a sample of them is asked for rows that cancel, and for no plane."""
+    asked = []
+
+    def noted(X, signs, constant, free, planes=True):
+        asked.append((len(X), planes))
+        return answers(X, signs, constant, free, planes)
+
+    monkeypatch.setattr("gordan.solve.separation.answers", noted)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 9))
+    y = np.where(X[:, 0] + rng.standard_normal(400) > 0, 1, -1)
+    assert gordan.separate(X, y).status == "not-separable"
+    assert asked == [(100, False)]
+    asked.clear()
+    assert gordan.separate(X + 9.0 * y[:, None], y).status == "separable"
+    assert asked == [(100, False), (400, True)]
+
+
 @pytest.mark.parametrize("exponent", [-1074, -1030, -600, -200])
 def test_a_tiny_column_does_no_harm(exponent):
     """Its scale squared would be infinite: the margin is that without it."""

@@ -105,10 +105,11 @@ class Coordinates:
 
 
 @np.errstate(all="ignore")
-def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]:
+def answers(X: Array, signs: Array, constant: float, free: bool, planes: bool = True) -> list[Answer]:
     """Return planes or weights for rows y_i(x_i, constant) of length at most about 1, the best first; none where floats fail.
 
-    The constant is 0 where there is no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w.
+    The constant is 0 where there is no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w. Without
+    `planes` only weights are returned.
     """
     rows = Coordinates.of(X, constant, free)
     B, norms = rows.B * signs[:, None], rows.norms
@@ -118,6 +119,8 @@ def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]
         return Answer(w, float(b), p / norms)
 
     z, p = _alternative(B)
+    if z is not None and not planes:
+        return []
     if z is not None:
         return [answer(*_widest(B, 1 / norms, rows.ridge, z)), answer(z, np.zeros(len(B)))]
     return [] if p is None else [Answer(None, 0.0, p / norms)]

@@ -42,8 +42,8 @@ from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO_SCORES, Equilib
 # The interior-point method is asked up to this many rows, and this many multiplications per step, n·d·min(n, d): with more rows
 # the few that the working set begins with decide sooner.
 MAX_INTERIOR_ROWS, MAX_INTERIOR_MULTIPLICATIONS = 2000, 600_000
-# Rows per column of the sample that is searched for a witness before all rows are.
-SAMPLED_ROWS_PER_COLUMN = 10
+# Rows per column of the sample that is searched for a witness before all rows are, if these are so many times as many.
+SAMPLED_ROWS_PER_COLUMN, SAMPLES_IN_ROWS = 10, 4
 # Epochs of coordinate ascent in all, and between two checks of the plane on all rows.
 MAX_EPOCHS, EPOCHS_PER_CHECK = 96, 8
 # The first epochs reflect, which finds separators sooner; the later ones leave more of x on the rows that matter.
@@ -92,28 +92,29 @@ def by_contradiction(question: Question, evidence: Evidence, decide_sign: Any) -
 
 
 def by_interior_point(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
-    """Propose the plane of the largest margin, or rows that cancel, by the interior-point method on all rows."""
-    return _interior(question, np.arange(question.counted.X.n))
+    """Propose rows of a sample that cancel; then the plane of the largest margin, or rows that cancel, of all rows."""
+    return _interior(question, planes=True)
 
 
 def by_interior_witness(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
-    """Propose rows that cancel, found by the interior-point method on a sample and then on all rows.
-
-    Where classes overlap, so does most likely a sample of them. Planes are not proposed: other finders of the width have better
-    ones, with weights to the last digit.
-    """
-    n, some = question.counted.X.n, SAMPLED_ROWS_PER_COLUMN * (question.counted.X.d + 1)
-    samples = [np.sort(np.random.default_rng(1).choice(n, some, replace=False))] if 2 * some <= n else []
+    """Propose rows of a sample that cancel, and such rows of all rows; other finders of the width have better planes."""
     with contextlib.suppress(InputError):  # the finder that plays reports what is wrong with the data
-        for rows in (*samples, np.arange(n)):
-            yield from (proposal for proposal in _interior(question, rows) if proposal.w is None)
+        yield from _interior(question, planes=False)
 
 
-def _interior(question: Question, rows: Array) -> Iterator[Proposal]:
+def _interior(question: Question, planes: bool) -> Iterator[Proposal]:
+    """Propose what the interior-point method finds: where classes overlap, so does most likely a sample of them."""
+    n, some = question.counted.X.n, SAMPLED_ROWS_PER_COLUMN * (question.counted.X.d + 1)
+    if SAMPLES_IN_ROWS * some <= n:
+        yield from _interior_of(question, np.sort(np.random.default_rng(1).choice(n, some, replace=False)), planes=False)
+    yield from _interior_of(question, np.arange(n), planes)
+
+
+def _interior_of(question: Question, rows: Array, planes: bool) -> Iterator[Proposal]:
     problem, intercept, unit = question.counted, question.margin.intercept, question.unit_rows
     X = Rows(problem.storage, np.ones(problem.X.n, np.int8), scale=1 / unit.R).take(rows).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
-    for w, b, weights in answers(X, problem.signs[rows], constant, intercept.grouped):
+    for w, b, weights in answers(X, problem.signs[rows], constant, intercept.grouped, planes):
         p = np.zeros(problem.X.n)
         p[rows] = weights
         support = np.flatnonzero(p) if w is None else None
