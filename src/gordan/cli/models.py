@@ -41,6 +41,7 @@ from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
+from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
@@ -53,7 +54,6 @@ from gordan.rows import stored
 from gordan.rows.storage import require_finite
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, Witness
-from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import row_weights
 
 if TYPE_CHECKING:

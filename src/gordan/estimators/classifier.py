@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
+from gordan.estimators.multiclass import Binary
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model
-from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import scatter
 
 

@@ -22,6 +22,7 @@ from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
+from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -33,7 +34,6 @@ from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts import LossResult, MarginResult, Witness, maximize_margin, outward
 from gordan.verdicts.many import about_part, margins_together
-from gordan.verdicts.multiclass import Binary, binary_problems
 from gordan.verdicts.scaling import scale_hint
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}

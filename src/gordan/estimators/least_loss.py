@@ -19,6 +19,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
+from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import problems as number_of_problems
@@ -26,7 +27,6 @@ from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
-from gordan.verdicts.multiclass import Binary, binary_problems
 from gordan.verdicts.scaling import scale_hint
 
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs

@@ -26,10 +26,10 @@ from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
+from gordan.estimators.multiclass import Binary
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
-from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import row_weights, weight_factors
 
 F = TypeVar("F")

@@ -99,7 +99,7 @@ def by_newton(question: Question, evidence: Evidence, decide_sign: DecideSign) -
 def by_accelerated_game(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
     """Propose the w and p of an accelerated method, which costs a pass a round, where the working set does not fit in memory."""
     margin, p_set = question.margin, question.p_set
-    method = methods.get(GAMES[margin.norm > 2]).for_norm(_played_norm(margin.norm, question.problem.X.d))
+    method = methods.get(GAMES[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
     if margin.robust > 0:
         method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
     trace, centre = evidence.effort.trace, p_set.centre
@@ -324,26 +324,6 @@ class _Playing:
         question.play.checkpoint.require(fingerprint(question.rows, form, **facts))
 
 
-def _played_norm(norm: float, d: int) -> float:
+def played_norm(norm: float, d: int) -> float:
     """Return the norm that a p-norm method plays for: p = 2 log d stands for the sup norm."""
     return 2 * math.log(max(d, 3)) if math.isinf(norm) else norm
-
-
-def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
-    """Return the method asked for, for this norm and this many columns; "auto" is the double oracle if the norm is 2 or more."""
-    if isinstance(method, str):
-        method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
-    if isinstance(method, methods.Entry) and method.factory is double_oracle:
-        return double_oracle(p=norm, seed=seed)
-    if isinstance(method, methods.Entry):
-        # what is found for p = 2 log d is certified for the sup norm
-        method = method.for_norm(_played_norm(norm, d))
-    if not isinstance(method, Method):
-        raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")
-    if method.noisy:
-        raise InputError(f"{method.name} plays for margins under noise; pass robust=… and method='auto'")
-    if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
-        raise InputError(
-            f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; use method='auto', a p-norm method, or that norm"
-        )
-    return method

@@ -29,9 +29,11 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Play, Question
+from gordan.methods import Method
 from gordan.methods.robust import check_noise_norm
+from gordan.solve.double_oracle import double_oracle
 from gordan.solve.finders import answer
-from gordan.solve.playing import choose_method
+from gordan.solve.playing import played_norm
 from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
@@ -203,10 +205,13 @@ class MarginOptions(NamedTuple):
     robust: float = 0.0
     robust_norm: float = 2.0
 
-    def method_for(self, d: int, order: Any) -> Any:
-        """Return the method to play on data of d columns, or refuse options that cannot be combined with `robust`."""
+    def method_for(self, d: int, seed: int) -> Method:
+        """Return the method to play on data of d columns; "auto" is the double oracle if the norm is 2 or more.
+
+        An InputError is raised for options that cannot be combined with `robust`, or with the method asked for.
+        """
         if self.robust == 0:
-            return choose_method(self.method, self.norm, d, order)
+            return self._method_without_noise(d, seed)
         allowed = {
             "norm": self.norm == 2,
             "nu": self.nu is None,
@@ -220,8 +225,28 @@ class MarginOptions(NamedTuple):
                 f"leave out {refused}, or robust"
             )
         if self.robust_norm == 2:  # the plane of largest margin withstands the largest perturbations
-            return choose_method("auto", 2.0, d, order)
+            return double_oracle(seed=seed)
         return methods.robust_perceptron(noise=self.robust, noise_norm=self.robust_norm)
+
+    def _method_without_noise(self, d: int, seed: int) -> Method:
+        norm, method = self.norm, self.method
+        if isinstance(method, str):
+            method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
+        if isinstance(method, methods.Entry) and method.factory is double_oracle:
+            return double_oracle(p=norm, seed=seed)
+        if isinstance(method, methods.Entry):
+            # what is found for p = 2 log d is certified for the sup norm
+            method = method.for_norm(played_norm(norm, d))
+        if not isinstance(method, Method):
+            raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")
+        if method.noisy:
+            raise InputError(f"{method.name} plays for margins under noise; pass robust=… and method='auto'")
+        if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
+            raise InputError(
+                f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; "
+                "use method='auto', a p-norm method, or that norm"
+            )
+        return method
 
     @property
     def plays_auto(self) -> bool:
