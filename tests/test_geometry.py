@@ -201,6 +201,21 @@ def test_the_rows_that_a_mass_fills_come_first(equal, side):
             assert count == n or order[count] == by_score[count]
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_many_rows_of_different_caps_are_filled_as_if_sorted(side):
+    """More rows than are sorted at once, and caps that are multiples of an eighth, whose sums are exact."""
+    rng = np.random.default_rng(5)
+    s, caps = rng.standard_normal(5000), rng.integers(0, 4, 5000) / 8
+    by_score = np.argsort(s)
+    sums = np.cumsum(caps[by_score])
+    for mass in (0.125, 7.0, 500.0, 900.0, sums[-1] - 1, sums[-1] + 1):
+        order, count = fill_order(s, caps, float(mass), side)
+        assert count == np.searchsorted(sums, mass, side)
+        assert sorted(order) == list(range(5000))
+        assert {*order[:count]} == {*by_score[:count]}
+        assert count == 5000 or order[count] == by_score[count]
+
+
 def test_of_equal_scores_the_earlier_rows_are_filled_first():
     n, caps = 1000, np.random.default_rng(2).uniform(0.001, 0.01, 1000)
     order, count = fill_order(np.arange(n) % 2 * 1.0, caps, 1.0)

@@ -23,6 +23,7 @@ from gordan.certificates.matrix import Groups, Matrix, Products, exact_score, ne
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.geometry import Ball
+from gordan.geometry.sets import level
 from gordan.intercepts import Intercept
 from gordan.rows import nonzero
 
@@ -505,16 +506,16 @@ def _tail_upper(hi: Array, c: Array, mass: float) -> tuple[float, float]:
         last = int(np.searchsorted(held_by, mass))
         if not math.isfinite(mass) or last == len(order) or not math.isfinite(hi[order[last]]):
             return math.inf, math.inf
-        filled, level = order[:last], float(hi[order[last]])
-        below = c[filled] * (level - hi[filled]) * (1 - 8 * bounds.U)
+        filled, top = order[:last], float(hi[order[last]])
+        below = c[filled] * (top - hi[filled]) * (1 - 8 * bounds.U)
         if not np.isfinite(below).all():
-            return level, math.inf
+            return top, math.inf
         less = bounds.sum_bounds(below)[0] - len(below) * bounds.TINY
         held = bounds.sum_bounds(c[filled])
         # the part of the last row that is needed, rounded up: more of it makes the mean higher, so the bound stays valid
         missing = min(float(c[order[last]]), max(0.0, bounds.up(mass - held[0])))
         whole = bounds.up(held[1] + missing)
-    return level, bounds.up(level - bounds.down(max(0.0, less) / whole))
+    return top, bounds.up(top - bounds.down(max(0.0, less) / whole))
 
 
 def _tail_lower(lo: Array, c: Array, mass: float) -> float:
@@ -523,14 +524,8 @@ def _tail_lower(lo: Array, c: Array, mass: float) -> float:
     By duality (τK - Σc_i(τ - s_i)₊)/K is such a bound for any τ. The best τ is the score at which the lowest rows reach the
     mass K.
     """
-    if c.min() == c.max() > 0:  # with equal weights a partition is enough, which is faster than sorting
-        reached = int(min(mass / float(c[0]), len(lo) - 1))
-        tau = float(np.partition(lo, reached)[reached])
-    else:
-        order = np.argsort(lo, kind="stable")
-        with np.errstate(over="ignore"):
-            reached = int(np.searchsorted(np.cumsum(c[order]), mass))
-        tau = float(lo[order[min(reached, len(order) - 1)]])
+    with np.errstate(over="ignore"):
+        tau = level(lo, c, mass)
     if not math.isfinite(tau) or mass <= 0:
         return -math.inf
     below = lo < tau

@@ -12,6 +12,9 @@ import numpy as np
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 
+# Up to this many rows are sorted at once rather than partitioned.
+FEW_SORTED = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
@@ -160,14 +163,25 @@ def fill_order(scores: Array, caps: Array, mass: float, side: Literal["left", "r
 
     The rows of lowest score are filled; their caps add up to less than the mass or, with side "right", to at most the mass. The
     row after them comes next. If all caps are equal, rows are partitioned rather than sorted, which takes a tenth of the time for
-    30,000 rows.
+    30,000 rows. Otherwise the half that contains the last row filled is partitioned again, until few rows are left to sort.
     """
     if len(caps) and caps.min() == caps.max():
-        whole = max(0.0, mass) / float(caps[0])
-        count = max(0, min(len(caps), math.ceil(whole) - 1 if side == "left" else math.floor(whole)))
+        whole = mass / float(caps[0]) if caps[0] > 0 else math.inf
+        count = len(caps) if whole > len(caps) else max(0, math.ceil(whole) - 1 if side == "left" else math.floor(whole))
         return (np.argpartition(scores, count) if count < len(caps) else np.arange(len(caps))), count
-    order = np.argsort(scores, kind="stable")
-    return order, int(np.searchsorted(np.cumsum(caps[order]), mass, side))
+    order, low, high, held = np.arange(len(caps)), 0, len(caps), 0.0
+    while high - low > FEW_SORTED:
+        half, rows = (high - low) // 2, order[low:high]
+        rows = rows[np.argpartition(scores[rows], half)]
+        order[low:high] = rows
+        total = held + float(np.sum(caps[rows[:half]]))
+        if total < mass or (total == mass and side == "right"):
+            low, held = low + half, total
+        else:
+            high = low + half
+    rows = order[low:high]
+    order[low:high] = rows[np.argsort(scores[rows], kind="stable")]
+    return order, low + int(np.searchsorted(held + np.cumsum(caps[order[low:high]]), mass, side))
 
 
 def _filled(scores: Array, caps: Array, mass: float) -> tuple[Array, Array]:

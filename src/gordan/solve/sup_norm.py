@@ -38,8 +38,8 @@ TIGHT = 0.9
 # HiGHS accepts no smaller tolerance for the violation of a constraint; the program is scaled so that s is of the order of 1.
 LP_TOLERANCE = 1e-10
 LP_OPTIONS = {"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_tolerance": LP_TOLERANCE}
-# Error of an entry of Aᵀp, for rows of norm at most 1.
-ROUNDING = 1e-15
+# Error of an entry of Aᵀp, for rows of norm at most 1 of which some tens have weight.
+ROUNDING = 4e-15
 # Bytes per entry of a program: the columns, the program as SciPy receives it, and what HiGHS makes of it.
 LP_ENTRY_BYTES = 100
 # Passes over its entries that a program takes at least: HiGHS does not look at the clock during presolve.

@@ -92,6 +92,8 @@ class Tangle(NamedTuple):
         equal_to = first[which.ravel()]
         _drop_copies(A, equal_to)
         found = dependent_columns(A, intercept.exists)
+        if not len(found.dependent):
+            return None
         combinations = _combinations(found)
         left = last_bits(np.ldexp(A, -found.exponents), combinations)
         return cls(equal_to, found, combinations) if left.any() else None
