@@ -29,7 +29,7 @@ from gordan.certificates import bounds, standalone
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.certificates.standalone import BadInput, Rejected
-from gordan.certificates.verify import check
+from gordan.certificates.verify import check, hash_for
 from gordan.io import read
 
 ROWS = [[1.5, -2.0], [0.0, 4.0], [1e-300, 0.25]]
@@ -838,7 +838,8 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     ]
     (tmp_path / "mass.csv").write_text(Trial.TEXT.replace("weight", "mass"))
     assert "by --weight" in told(capsys, tmp_path, "mass.csv", code=1)[0]
-    assert [line for line in told(capsys, tmp_path, "mass.csv", "--weight", "mass") if line != unasked] == lines
+    others = told(capsys, tmp_path, "mass.csv", "--weight", "mass")
+    assert [line.replace("'mass'", "'weight'") for line in others if line != unasked] == lines
     renamed = Trial.TEXT.replace("soap", "cream")
     (tmp_path / "renamed.csv").write_text(renamed)
     lines = told(capsys, tmp_path, "renamed.csv", "--weight", "weight", "--drop", "id")
@@ -852,6 +853,40 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     lines = told(capsys, tmp_path, "false.csv", "--weight", "weight", "--drop", "id", code=1)
     assert lines[0].startswith("rejected: ")
     assert lines[1].startswith("  it claims that the data is quasi-completely separated")
+
+
+def test_the_claim_counts_the_rows_that_are_left_out(tmp_path, capsys):
+    """A certificate chooses the rules, and by its description the column of weights: its claim says how many rows that costs."""
+    trial = Trial(tmp_path)
+    words = " (for 5 of 7 rows; left out: 1 with a missing value, 1 of weight zero in column 'weight')"
+    lines = told(capsys, tmp_path, "trial.csv")
+    X, y, weights = trial.frame[["age", "soap"]], trial.frame.ill, trial.frame.weight
+    found = gordan.verify(trial.found.certificate, X, y, weights)
+    assert lines[0].endswith(words)
+    assert str(found).splitlines()[0] == lines[0]
+    unnamed = gordan.verify(trial.found.certificate, X, y, weights.to_numpy())
+    assert unnamed.claim == found.claim.replace(" in column 'weight'", "")
+    # weights of another column leave out the rows that contradict a separator
+    (tmp_path / "forged.csv").write_text("x,w,y\n1,1,no\n2,1,yes\n3,0,no\n4,0,no\n5,1,yes\n")
+    about = gordan.certificates.data.About(weight="w", columns=("x",))
+    proof = gordan.Certificate("separator", "free", ("no", "yes"), (3, 1), w=(1.0,), b=-1.5)
+    (tmp_path / "proof.json").write_text(replace(proof, about=about, dropped=("zero-weight",)).to_json())
+    words = " (for 3 of 5 rows; left out: 2 of weight zero in column 'w')"
+    assert told(capsys, tmp_path, "forged.csv")[0] == "accepted: the data is separable" + words
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_the_claim_counts_the_rows_of_label_0(tmp_path, capsys, described):
+    X, y = [[-1.0], [0.0], [1.0], [2.0]], [-1, 0, 1, 1]
+    proof = gordan.Certificate("separator", "free", (-1, 1), (4, 1), w=(1.0,), b=0.0)
+    described_proof = replace(proof, data_hash=hash_for(proof, X, y) if described else None)
+    (tmp_path / "proof.json").write_text(described_proof.to_json())
+    (tmp_path / "three.csv").write_text("x,y\n" + "".join(f"{x},{label}\n" for (x,), label in zip(X, y, strict=True)))
+    words = "(for 3 of 4 rows; left out: 1 with the label 0)"
+    assert told(capsys, tmp_path, "three.csv")[0].endswith(words)
+    found = gordan.verify(described_proof, X, y)
+    assert found
+    assert found.claim.endswith(words)
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path):

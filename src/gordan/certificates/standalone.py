@@ -308,6 +308,14 @@ def check(
     return claim.decide(*claim.data(X, y, weights))
 
 
+def left_out_words(kept: int, missing: int, zero: int, unlabeled: int, column: str | None) -> str:
+    """Return a phrase that counts the rows that a claim is not about; empty if it is about all. `column` has the weights."""
+    of_zero = "of weight zero" + ("" if column is None else f" in column {column!r}")
+    counts = {"with a missing value": missing, of_zero: zero, "with the label 0": unlabeled}
+    parts = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+    return f" (for {kept} of {kept + sum(counts.values())} rows; left out: {parts})" if parts else ""
+
+
 class Claim:
     """A certificate that has been read strictly; `decide` tells whether it proves its claim for given data.
 
@@ -316,6 +324,7 @@ class Claim:
     """
 
     progress: Any = staticmethod(lambda words: None)
+    left_out = (0, 0, 0)  # the arguments of `left_out_words` for the data that was read last
 
     def __init__(self, content: dict[str, Any]) -> None:
         if not isinstance(content, dict) or content.get("format") not in FORMATS:
@@ -415,10 +424,19 @@ class Claim:
 
     def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
         """Return the data as it is checked: rows, number of columns and labels, without the rows that the certificate drops."""
+        missing = zero = 0
         if self.dropped:
-            X, y = _without_dropped_rows(X if isinstance(X, NpyRows) else list(X), list(y), self.dropped, weights)
+            given = X if isinstance(X, NpyRows) else list(X)
+            X, y, missing, zero = _without_dropped_rows(given, list(y), self.dropped, weights)
         rows, width = _rows(X, self.shape[1])
-        return rows, width, _labels(y, len(rows), self.classes, self.model, self.several)
+        y = _labels(y, len(rows), self.classes, self.model, self.several)
+        unlabeled = sum(label == 0 for label in y) if self._leaves_out_label_zero(y) else 0
+        self.left_out = missing, zero, unlabeled
+        return rows, width, y
+
+    def _leaves_out_label_zero(self, y: Sequence[Any]) -> bool:
+        """Return whether the claim is not about the rows of label 0."""
+        return self.model == "logistic" and not self.several and _zero_is_left_out(y, self.classes)
 
     def hash_of(self, X: Rows, y: Sequence[Any]) -> str:
         """Return the hash by which gordan identifies this data.
@@ -485,7 +503,7 @@ class Claim:
         hint = "; are there rows of weight zero? Name their column by --weight" if "zero-weight" in self.dropped else ""
         _require(len(X) == n, f"it is about {n} rows; the data has {len(X)}{hint if len(X) > n else ''}")
         if self.model == "logistic":
-            leaves_out = not self.several and _zero_is_left_out(y, self.classes)
+            leaves_out = self._leaves_out_label_zero(y)
             known = leaves_out or (set(y) == set(self.classes) if self.several else set(y) <= set(self.classes))
             _require(known, f"its classes {self.classes} are not those of the data")
             claim, X, y = self._without_label_zero(X, y) if leaves_out else (self, X, y)
@@ -1492,8 +1510,8 @@ def _zero_is_left_out(y: Sequence[Any], classes: list[Any]) -> bool:
 
 def _without_dropped_rows(
     X: Sequence[Any], y: Sequence[Any], dropped: Sequence[str], weights: Iterable[Any] | None
-) -> tuple[list[Any], list[Any]]:
-    """Return the rows and labels that the rules for dropped rows leave."""
+) -> tuple[list[Any], list[Any], int, int]:
+    """Return the rows and labels that the rules leave, and how many rows were dropped for missing values and for weight zero."""
     if len(X) != len(y):
         raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
     mass = [1.0] * len(y) if weights is None else list(weights)
@@ -1503,12 +1521,13 @@ def _without_dropped_rows(
     if "missing" in dropped:
         cells = (row.values() if isinstance(row, Mapping) else row for row in X)
         kept = [i for i, own in enumerate(cells) if not any(map(_is_missing, [*own, y[i], mass[i]]))]
+    complete = len(kept)
     if "zero-weight" in dropped:
         try:
             kept = [i for i in kept if _is_missing(mass[i]) or float(mass[i]) != 0]
         except (TypeError, ValueError) as error:
             raise BadInput(f"a weight is not a number: {error}") from None
-    return [X[i] for i in kept], [y[i] for i in kept]
+    return [X[i] for i in kept], [y[i] for i in kept], len(y) - complete, complete - len(kept)
 
 
 def _is_missing(value: Any) -> bool:
@@ -1580,7 +1599,7 @@ class Style(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The content of a file: rows and labels, and, if the file has them, column names, weights and the name of the label.
+    """The content of a file: rows and labels, and, if the file has them, column names, weights and names of label and weights.
 
     `beside` are names of columns that are left out since the certificate does not name them, and `lines` are the lines on which
     the rows begin.
@@ -1593,6 +1612,7 @@ class Table(NamedTuple):
     beside: tuple[str, ...] = ()
     lines: Sequence[int] | None = None
     label: str | None = None
+    weight: str | None = None
 
 
 def read_table(
@@ -1625,7 +1645,8 @@ def read_table(
     weights = None if mass is None else [own for (own,) in cells.values([mass], style._replace(missing=True))]
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
     found = Table(cells.values(kept, style), labels, None, weights, beside, numbers)
-    return found._replace(names=names, label=header[at]) if style.header else found
+    named = found._replace(names=names, label=header[at], weight=None if mass is None else header[mass])
+    return named if style.header else found
 
 
 class Cells(NamedTuple):
@@ -2009,9 +2030,12 @@ def _check_files(options: argparse.Namespace) -> tuple[bool, list[str]]:
     found = _read_data(options, claim)
     labels = _labels_for(found, claim, options.positive)
     claim.progress = _progress
-    accepted, reason = claim.decide(*claim.data(found.X, labels, found.weights))
-    lines = [f"accepted: {claim.statement()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.statement()}"]
-    lines += _provenance(claim, found, labels, options.positive)
+    data = claim.data(found.X, labels, found.weights)
+    accepted, reason = claim.decide(*data)
+    left_out = left_out_words(claim.shape[0] - claim.left_out[2], *claim.left_out, found.weight)
+    stated = claim.statement() + left_out
+    lines = [f"accepted: {stated}"] if accepted else [f"rejected: {reason}", f"  it claims that {stated}"]
+    lines += _provenance(claim, found, data, options.positive)
     hint = "" if accepted else _design_hint(claim.about, found.names)
     lines += [f"  {hint}"] if hint else []
     if accepted and lines[-1].endswith(OTHER_DATA):
@@ -2159,10 +2183,10 @@ OTHER_DATA = "this is not the data that it was made for"
 NUMBERED = "the data does not name the class {!r}: its labels are 0 and 1, and 1 was taken for that class"
 
 
-def _provenance(claim: Claim, found: Table, labels: Sequence[Any], asked: str | None) -> list[str]:
+def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], asked: str | None) -> list[str]:
     """Return lines about where the certificate comes from and whether this is the data that it was made for.
 
-    `asked` is the class of --positive.
+    `data` is that of `Claim.data`, and `asked` is the class of --positive.
     """
     rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
     notes = _source_notes(claim)
@@ -2170,11 +2194,9 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any], asked: str | 
     notes += _name_notes(claim, found, asked)
     if claim.data_hash is None:
         return [*notes, "  it does not say which data it was made for"]
-    rows, width, plain = claim.data(found.X, labels, found.weights)
+    rows, width, plain = data
     known = claim.model == "poisson" or set(plain) <= set(claim.classes) or _zero_is_left_out(plain, claim.classes)
     same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
-    if claim.model == "logistic" and _zero_is_left_out(plain, claim.classes):
-        notes.append(f"  rows with the label 0 are left out: {sum(label == 0 for label in plain)} of {len(plain)}")
     return [*notes, "  everything that the claim depends on matches the data it was made for" if same else f"  {OTHER_DATA}"]
 
 

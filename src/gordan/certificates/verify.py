@@ -30,7 +30,7 @@ from gordan.certificates.regions import claims, posed, proved
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
-from gordan.rows import column_names, complete_rows
+from gordan.rows import Complete, column_names, complete_rows
 
 # A plane is scaled only if its largest entry is above 2^500 or below 2^-500.
 FARTHEST_EXPONENT = 500
@@ -251,38 +251,55 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
 
 
 def verified_for(
-    certificate: Certificate, X: Any, y: Any, sample_weight: Any = None, more: Callable[[Certificate, Problem], str] | None = None
+    certificate: Certificate,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    more: Callable[[Certificate, Problem], str] | None = None,
+    *,
+    missing: int = 0,
+    weight: str | None = None,
 ) -> Check:
     """Return what `verify` does, with an additional condition for acceptance.
 
     If the certificate itself is accepted, `more` is called with it and the problem, and returns why something else that should
-    follow from it does not, or an empty string if it does.
+    follow from it does not, or an empty string if it does. For the claim in words, `missing` is the number of rows with missing
+    values that X and y lack already, and `weight` the name of the column of weights.
     """
     if not isinstance(certificate, Certificate):
         raise InputError(
             f"certificate is {type(certificate).__name__}; pass result.certificate (for several classes, pass one "
             "certificate and y == that class), or Certificate.from_json(text)"
         )
-    return replace(_checked(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
+    asked = certificate, X, y, sample_weight
+    kept = _kept_rows(certificate, X, y, sample_weight)
+    if kept is not None:
+        X, y = kept.of(X), kept.of(y)
+        missing += kept.left_out - kept.zero
+        weight = weight or getattr(sample_weight, "name", None)
+    if "zero-weight" in certificate.dropped and sample_weight is None and len(y) > certificate.shape[0]:
+        reason = "it leaves out rows of weight zero: pass the weights as sample_weight"
+        return Check(False, statement(certificate), reason, asked)
+    found, unlabeled = _checked(certificate, X, y, None if kept is not None else sample_weight, more)
+    left_out = missing, 0 if kept is None else kept.zero, unlabeled
+    words = standalone.left_out_words(certificate.shape[0] - unlabeled, *left_out, weight)
+    return replace(found, claim=found.claim + words, _asked=asked)
 
 
 def _checked(
     certificate: Certificate, X: Any, y: Any, sample_weight: Any, more: Callable[[Certificate, Problem], str] | None
-) -> Check:
-    """Read the data and check the certificate and the condition `more` of `verified_for`."""
-    weighted = sample_weight is not None
-    X, y, sample_weight = _without_dropped_rows(certificate, X, y, sample_weight)
-    if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
-        return Check(False, statement(certificate), "it leaves out rows of weight zero: pass the weights as sample_weight")
+) -> tuple[Check, int]:
+    """Check the certificate and the condition `more` of `verified_for`; also return how many rows of label 0 are left out."""
     if certificate.model != "logistic":
-        return _check_model(certificate, X, y)
+        return _check_model(certificate, X, y), 0
     try:
         part, problem = _read_data(certificate, X, y, sample_weight)
     except (NotIEEE, _DoesNotApply) as error:
-        return Check(False, statement(certificate), str(error))
+        return Check(False, statement(certificate), str(error)), 0
     found = check(part, problem)
     reason = "" if more is None or not found else more(part, problem)
-    return replace(found, accepted=False, reason=reason) if reason else found
+    found = replace(found, accepted=False, reason=reason) if reason else found
+    return found, certificate.shape[0] - part.shape[0]
 
 
 class _DoesNotApply(Exception):
@@ -309,18 +326,16 @@ def _read_data(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> 
     return certificate, problem
 
 
-def _without_dropped_rows(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return X, y and the sample weights without the rows that the certificate's `dropped` rules leave out."""
-    if not c.dropped:
-        return X, y, sample_weight
+def _kept_rows(c: Certificate, X: Any, y: Any, sample_weight: Any) -> Complete | None:
+    """Return which rows the certificate's `dropped` rules leave; None if it has no such rules."""
     given = {"X": X, "y": y, "sample_weight": sample_weight} if "missing" in c.dropped else {}
-    kept = complete_rows(len(y), given, sample_weight if "zero-weight" in c.dropped else None)
-    return kept.of(X), kept.of(y), None
+    return complete_rows(len(y), given, sample_weight if "zero-weight" in c.dropped else None) if c.dropped else None
 
 
 def hash_for(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> str:
     """Return the data hash that a certificate of the same model, intercept and `dropped` rules would have for this data."""
-    X, y, _ = _without_dropped_rows(certificate, X, y, sample_weight)
+    kept = _kept_rows(certificate, X, y, sample_weight)
+    X, y = (X, y) if kept is None else (kept.of(X), kept.of(y))
     if certificate.model == "logistic":
         return Problem.named(X, y, certificate.classes, several=certificate.several).hash(certificate.intercept)
     given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))

@@ -273,11 +273,12 @@ class Checked:
     def of(claim: Claim, data: Data) -> Checked:
         """Check the claim against the data."""
         X, y = claim.data(data)
-        certificate = claim.certificate
+        certificate, missing = claim.certificate, len(data.left_out)
         if claim.against is not None:  # some rows of a storage, which have no missing values
-            certificate = replace(certificate, dropped=())
+            certificate, missing = replace(certificate, dropped=()), 0
         weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
-        check = verified_for(certificate, X, y, data.weights if weighted else None, claim.unproved_statement)
+        weights = data.weights if weighted else None
+        check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
         return Checked(claim, check, other_names(certificate, data.names), data.label, remarks)
 
