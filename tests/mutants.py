@@ -17,6 +17,7 @@ import bisect
 import difflib
 import hashlib
 import importlib
+import inspect
 import itertools
 import json
 import os
@@ -138,6 +139,15 @@ def mutants(name):
     return [*found.values()]
 
 
+def sampled(every, size):
+    """The mutants by module, or a random sample of this size: keys are hashes, and those that sort first are taken.
+
+    A change of one function leaves the sample of the others as it was.
+    """
+    chosen = {*sorted(mutant.key for some in every.values() for mutant in some)[:size]}
+    return {name: [mutant for mutant in some if mutant.key in chosen] for name, some in every.items()}
+
+
 def walk(node):
     """The node and all below it."""
     yield node
@@ -149,8 +159,9 @@ def walk(node):
 
 
 def plain(value):
-    """The function of a method, property or static method."""
-    return getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", None) or value
+    """The function of a method, property or static method, without what a decorator such as `ieee_floats` puts around it."""
+    found = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", None) or value
+    return inspect.unwrap(found) if isinstance(found, types.FunctionType) else found
 
 
 def functions(scope):
@@ -198,8 +209,9 @@ def put(module, mutant):
 class Shards:
     """A plugin of pytest that, in place of the tests, runs them for every mutant of some modules."""
 
-    def __init__(self, names, jobs, again, out):
-        self.jobs, self.again, self.out, self.failed, self.turn = jobs, again, out, False, {}
+    def __init__(self, names, options, out):
+        self.jobs, self.again, self.sample, self.out = options.jobs, options.again, options.sample, out
+        self.failed, self.turn = False, {}
         self.modules = {name: importlib.import_module("gordan." + name.replace("/", ".")) for name in names}
         self.files = {module.__file__: name for name, module in self.modules.items()}
         assert {*self.files} == {str(SOURCE / f"{name}.py") for name in names}, "gordan is not the one of this folder"
@@ -232,8 +244,9 @@ class Shards:
         self.say(f"too slow, left out: {', '.join(slow) or 'none'}")
         content = b"".join(path.read_bytes() for path in sorted({item.path for item in session.items}))
         self.digest = hashlib.sha256(content).hexdigest()[:16]
+        every = sampled({name: mutants(name) for name in self.modules}, self.sample)
         for name in self.modules:
-            self.decide(name)
+            self.decide(name, every[name])
         return True
 
     def drawn(self, items):
@@ -284,13 +297,13 @@ class Shards:
         assert code == 0, f"{items[len(found)].nodeid} fails in a child without any change"
         return found
 
-    def decide(self, name):
-        """Run what is left of one module."""
+    def decide(self, name, every):
+        """Run those mutants of one module that are not settled."""
         used = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
         file, kills, running, done, begin = kept(name), defaultdict(Counter), {}, 0, time.time()
         known = read(file)
         settled = {key for key, one in known.items() if one["killed"] or (one["tests"] == self.digest and not self.again)}
-        left = sorted((mutant for mutant in mutants(name) if mutant.key not in settled), key=lambda mutant: mutant.key in known)
+        left = sorted((mutant for mutant in every if mutant.key not in settled), key=lambda mutant: mutant.key in known)
         self.say(f"{name}: {len(left)} mutants to decide")
         while left or running:
             while left and len(running) < self.jobs:
@@ -387,6 +400,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shard", nargs="*", help="modules, or how their names begin: certificates, geometry/sets")
     parser.add_argument("--jobs", type=int, default=1 + (os.cpu_count() or 1))
+    parser.add_argument("--sample", type=int, help="decide only a random sample of so many mutants in each package of modules")
     parser.add_argument("--again", action="store_true", help="try survivors again, although the tests are the same")
     parser.add_argument("--table", action="store_true", help="run nothing; say what was decided")
     parser.add_argument("--survivors", action="store_true", help="show what survived, too")
@@ -403,7 +417,7 @@ def main():
         if names and not options.table and not pid:
             out = os.fdopen(os.dup(1), "w")
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os._exit(int(pytest.main([*QUIET, *package["tests"]], plugins=[Shards(names, options.jobs, options.again, out)])))
+            os._exit(int(pytest.main([*QUIET, *package["tests"]], plugins=[Shards(names, options, out)])))
     tell([name for names in asked for name in names], options.survivors)
 
 
