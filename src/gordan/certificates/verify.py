@@ -38,8 +38,8 @@ FARTHEST_EXPONENT = 500
 MOST_NAMES = 4
 # The number of digits with which the ends of an interval are shown.
 SHOWN_DIGITS = 8
-# The largest number of stored entries of X for which the interval of an optimum is decided in fractions if enclosures leave it
-# open; this takes seconds at most.
+# The largest number of stored entries of X for which an optimum, or a certificate of a verified kind, is decided in fractions if
+# floats leave it open; this takes seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
 
@@ -600,6 +600,8 @@ def _verified_refusal(c: Certificate, problem: Problem) -> str:
     spanned, reason = _to_be_spanned(c, problem)
     if reason or verified.deviation(c, problem, spanned) < math.inf:
         return reason
+    if problem.storage.entries <= MOST_IN_FRACTIONS and not _refusal_in_fractions(c, problem):
+        return ""
     what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
     return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
 
@@ -654,7 +656,7 @@ def _interval_refusal(c: Certificate, problem: Problem) -> str:
 
 
 def _refusal_in_fractions(c: Certificate, problem: Problem) -> str:
-    """Return why the standalone checker, which uses exact scores, does not accept an interval that enclosures leave open."""
+    """Return why the standalone checker, which uses fractions, does not accept a certificate that floats leave open."""
     X = problem.X
     rows = [dict(zip(*(part.tolist() for part in row), strict=True)) for _, *row in X.storage.each_row(np.arange(X.n))]
     which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
