@@ -5,8 +5,8 @@ here one process collects the tests, runs them, notes which functions each one r
 puts the changed code in place of the old one and runs the tests that reach it until one fails, or their time is spent.
 
 Left out are texts for people (whatever stands in a `raise`, strings with a space in them), types, and changes that are none.
-What was decided is kept in `.mutants/` by the text of the function and of its change, and is not tried again; survivors are, when
-the tests have changed.
+What was decided is kept in `.mutants/` by the code of the function and of its change, without comments and docstrings, and is not
+tried again; survivors are, when the tests have changed.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ class Mutant:
         self.module, self.name, self.function, self._texts, self._top, self._change = module, name, function, texts, top, change
         before, after = module.code_for_node(part), module.code_for_node(self._changed(part))
         self.text = after
-        self.changes = ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))  # 1e280 + 1 is 1e280
-        self.key = hashlib.sha256(f"{name}\n{before}\n{after}".encode()).hexdigest()[:16]
+        trees = [ast.dump(plain_tree(text)) for text in (before, after)]
+        self.changes = trees[0] != trees[1]  # 1e280 + 1 is 1e280
+        self.key = hashlib.sha256("\n".join((name, *trees)).encode()).hexdigest()[:16]
         self.shown = "\n".join(
             line
             for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
@@ -137,6 +138,16 @@ def mutants(name):
         if mutant.changes:
             found.setdefault(mutant.key, mutant)
     return [*found.values()]
+
+
+def plain_tree(text):
+    """The syntax tree without docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            del body[0]
+    return tree
 
 
 def sampled(every, size):
