@@ -138,12 +138,8 @@ class Objective:
         return (self.X.d,)
 
     def infeasibility_reason(self) -> str:
-        """Why there is no such minimum; empty if there is one."""
-        if not ((self.c >= 0) & np.isfinite(self.c)).all():
-            return "C, or C times a weight, is negative or not finite"
-        if self.intercept.grouped and not all((self.c[self.signs == side] > 0).any() for side in (1, -1)):
-            return "all rows of a class have weight zero, so that no b is the best"
-        return ""
+        """Return why there is no such minimum; empty if there is one."""
+        return infeasibility_reason(self.c, self.intercept, [self.signs == side for side in (1, -1)])
 
     @ieee_floats()
     def enclose(self, w: Array, b: float, rows: Array, weights: Array, *, slack: float = 1.0, once: bool = False) -> Optimum:
@@ -187,10 +183,25 @@ class Objective:
                 z = (products.sums[part] + b) * self.signs[part]
                 alpha[part] = self.c[part] * self.loss.weight(z)
         alpha[rows] = weights
-        if self.loss.most_weight < math.inf:
-            np.minimum(alpha, self.c * self.loss.most_weight, out=alpha)
-        alpha[~((alpha >= LEAST_WEIGHT) & (self.c > 0))] = 0.0  # NaN too
-        return alpha
+        allowed: Array = allowed_weights(self.loss, alpha, self.c)
+        return allowed
+
+
+def infeasibility_reason(c: Array, intercept: Intercept, classes: Sequence[Array]) -> str:
+    """Return why a loss with these C_i has no minimum; empty if it has one. `classes` has a mask of the rows of each class."""
+    if not ((c >= 0) & np.isfinite(c)).all():
+        return "C, or C times a weight, is negative or not finite"
+    if intercept.grouped and not all((c[own] > 0).any() for own in classes):
+        return "all rows of a class have weight zero, so that no b is the best"
+    return ""
+
+
+def allowed_weights(loss: Loss, alpha: Any, c: Any) -> Any:
+    """Return weights that a proof may use: at most `most_weight`·C, and 0 for those that are below LEAST_WEIGHT or not finite."""
+    xp = namespace(alpha)
+    if loss.most_weight < math.inf:
+        alpha = xp.minimum(alpha, c * loss.most_weight)
+    return xp.where((alpha >= LEAST_WEIGHT) & (alpha < math.inf) & (c > 0), alpha, 0.0)  # comparisons with NaN are false
 
 
 class RowScores(NamedTuple):
@@ -357,12 +368,3 @@ def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     q = xp.where(share <= 0.5, share * (1 - 4 * U), 1.0 - (share * (1 + 4 * U)).clip(max=1.0))
     paid = xp.where(used, c * elementary.entropy_below(q.clip(min=0.0)) * (1 - 4 * U), 0.0)
     return paid
-
-
-def sum_below(values: Array) -> float:
-    """What Σ values is at least; positive and negative ones are added up apart."""
-    share = 2 * bounds.SUM_BLOCK * U
-    gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
-    if not gains < math.inf:
-        return -math.inf
-    return down(down(gains * (1 - share)) - up(losses * (1 + share)))

@@ -20,7 +20,17 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST_WEIGHT, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
+from gordan.certificates.losses import (
+    LEAST_WEIGHT,
+    Drift,
+    Optimum,
+    constants_of,
+    dense_slack,
+    dual_below,
+    infeasibility_reason,
+    parts_of,
+    value_above,
+)
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -75,6 +85,10 @@ class Weights(NamedTuple):
     def mixed(self, own: Any, c: Any) -> Any:
         """C in the column of the largest weight, where that is not the row's own class."""
         return namespace(c).where(self.largest & ~own, c[:, None], 0.0)
+
+    def masses(self, own: Any, c: Any) -> tuple[Any, Any, Any]:
+        """What the columns of `Masses` are the sums of."""
+        return self.mixed(own, c), (-self.signed).clip(min=0.0), self.signed.clip(min=0.0)
 
     def drifts(self, s: Any, sizes: Any) -> tuple[Any, tuple[Any, ...]]:
         """|Δα| for each class, and the parts of `Drift`, of each row, where each α_c is off by a share ρ: the others by ρ of
@@ -191,12 +205,8 @@ class Multinomial:
         return self.X.d, self.k
 
     def infeasibility_reason(self) -> str:
-        """Why there is no such minimum; empty if there is one."""
-        if not ((self.c >= 0) & np.isfinite(self.c)).all():
-            return "C, or C times a weight, is negative or not finite"
-        if self.intercept.grouped and not np.bincount(self.which[self.c > 0], minlength=self.k).all():
-            return "all rows of a class have weight zero, so that no b is the best"
-        return ""
+        """Return why there is no such minimum; empty if there is one."""
+        return infeasibility_reason(self.c, self.intercept, [self.which == j for j in range(self.k)])
 
     @ieee_floats()
     def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
@@ -279,7 +289,7 @@ class Multinomial:
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
         if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):
             return dual_below(-math.inf, v, 0.0)
-        off, total, drift = up(slack * off), down(down(facts.paid * (1 - share))), facts.drift
+        off, total, drift = up(slack * off), down(facts.paid * (1 - share)), facts.drift
         if self.intercept.grouped:
             surplus = facts.surplus
             if not surplus < 1:
@@ -384,9 +394,12 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
 
 def _first_largest(x: Any) -> Any:
     """Which entry of each row is the first of the largest."""
-    xp = namespace(x)
-    classes = xp.cumsum(xp.ones_like(x[:1]), 1) - 1.0
-    return x.argmax(1)[:, None] == classes
+    return x.argmax(1)[:, None] == _class_numbers(x)
+
+
+def _class_numbers(x: Any) -> Any:
+    """0, 1, … for the columns of x, as one row of floats."""
+    return namespace(x).cumsum(namespace(x).ones_like(x[:1]), 1) - 1.0
 
 
 def _above(x: Any) -> Any:
@@ -402,8 +415,8 @@ def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]
     """Scores with b, what they are off by at most, the number of terms, whose own each class is, and the rest lifted."""
     sums, terms = block_scores(block, W)
     which, c, norms, b, lengths = map(block.lift, (np.asarray(which, dtype=np.float64), *more))
-    own = which[:, None] == namespace(sums).cumsum(namespace(sums).ones_like(sums[:1]), 1) - 1.0
-    return sums + b, error(norms[:, None] * lengths + abs(b), terms + 1.0), terms, own, c, norms
+    own, radius = which[:, None] == _class_numbers(sums), error(norms[:, None] * lengths + abs(b), terms + 1.0)
+    return sums + b, radius, terms, own, c, norms
 
 
 def _facts_of(
@@ -422,13 +435,7 @@ def _facts_of(
         used + 0.0 * c,
         *drift,
     )
-    classes = (
-        found.mixed(own, c),
-        (-found.signed).clip(min=0.0),
-        found.signed.clip(min=0.0),
-        by_class,
-        xp.where(own, c[:, None], 0.0),
-    )
+    classes = *found.masses(own, c), by_class, xp.where(own, c[:, None], 0.0)
     longest = float(block.drop(xp.where(used, sizes, 0.0).max()))
     v = np.vstack((block.drop(block.combined(found.signed)), block.drop(added(found.signed))))
     return block.drop(added(xp.stack(numbers, 1))), longest, block.drop(xp.stack([*map(added, classes)])), v, len(s)
@@ -440,8 +447,7 @@ def _balances(
     """The numbers of `Balance`, its masses and products, and how many rows these are."""
     s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
-    classes = found.mixed(own, c), (-found.signed).clip(min=0.0), found.signed.clip(min=0.0)
-    masses = block.drop(xp.stack([*map(added, classes)]))
+    masses = block.drop(xp.stack([*map(added, found.masses(own, c))]))
     return block.drop(found.numbers(s, c)), masses, block.drop(found.products(c)), len(s)
 
 

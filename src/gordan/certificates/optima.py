@@ -7,7 +7,6 @@ finds for each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
-from gordan.certificates.losses import LEAST_WEIGHT, Optimum, RowScores, dense_slack, proved_optimum, row_terms
+from gordan.certificates.losses import Optimum, RowScores, allowed_weights, dense_slack, proved_optimum, row_terms
 from gordan.certificates.margins import combined
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, Slopes, mean_of
@@ -53,7 +52,9 @@ class Objectives:
         k = W.shape[1]
         if not self.X.storage.in_memory:  # rows in memory are multiplied by one plane after the other
             W = np.ascontiguousarray(W)
-        given = np.empty((self.X.n, 0)) if self.weights is None else self._allowed(self.weights)
+        given = np.empty((self.X.n, 0))
+        if self.weights is not None:
+            given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))
         length = np.array([bounds.length(w) for w in W.T])
         shared = W, b, length, self.loss, self.intercept, self.smoothing
         vectors, step = (self.signs, self.c, self.X.norms, given), self._rows_at_a_time(k)
@@ -76,12 +77,6 @@ class Objectives:
                 mine = np.flatnonzero(column == j)
                 found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
-
-    def _allowed(self, alpha: Array) -> Array:
-        """Return these weights, but 0 for those that no proof may use, and the largest allowed weight for those beyond it."""
-        if self.loss.most_weight < math.inf:
-            alpha = np.minimum(alpha, self.c[:, None] * self.loss.most_weight)
-        return np.where((alpha >= LEAST_WEIGHT) & (alpha < math.inf) & (self.c[:, None] > 0) & (self.signs != 0), alpha, 0.0)
 
     def _combined(self, alpha: Array) -> list[Array]:
         """Aᵀα for the weights of each label vector."""
@@ -139,9 +134,7 @@ def _sums(
     z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
     hinge = loss is Loss.HINGE
     alpha = given if given.shape[1] else c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
-    alpha = xp.where((alpha >= LEAST_WEIGHT) & (c > 0), alpha, 0.0)  # NaN too
-    if loss.most_weight < math.inf:
-        alpha = xp.minimum(alpha, c * loss.most_weight)
+    alpha = allowed_weights(loss, alpha, c)
     follows, none = c >= 0, (z - CLAIM * radius > 1) & (alpha == 0)
     if hinge:
         follows = ((z + CLAIM * radius < 1) & (alpha == c)) | none

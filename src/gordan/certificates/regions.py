@@ -77,8 +77,7 @@ class Place:
         nothing = Optimum(0.0, found.upper, found.w, np.zeros_like(found.v), 0.0)
         if not (self._holds(found) or self._holds(nothing)):
             return f"the minimizer is stated to be within {self.radius!r}, and proved to be within {found.radius!r}"
-        facts = self.centre, self.r, b, self.radius, self.origin, self.offset
-        region = ClassRegion(objective, *facts) if isinstance(objective, Multinomial) else Region(objective, *facts)
+        region = _region(objective, self.centre, self.r, b, self.radius, self.origin, self.offset)
         if not self.intercept.grouped or region.offset_is_proved:
             return ""
         return "the intercept of the minimizer is stated to be in an interval that is not proved"
@@ -310,20 +309,17 @@ class Region(_Ball):
         if not kind.exists:
             return 0.0, 0.0
         length = bounds.length(self._origin)
-        shift, away = self._shift, up(self.r * length) if length > 0 else 0.0
-        low, high = self._moved_intercept
+        shift, away = enclosed_product(self._origin, self.m), up(self.r * length) if length > 0 else 0.0
+        low, high = self._placed_offset.tolist()
         return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
 
     # ---- a free intercept -------------------------------------------------------------------------------------------
 
-    @property
-    def _placed_offset(self) -> Array:
-        return np.array(self._moved_intercept)
-
     @cached_property
-    def _shift(self) -> tuple[float, float]:
-        """origin·m, enclosed."""
-        return enclosed_product(self._origin, self.m)
+    def _placed_offset(self) -> Array:
+        """Bounds on b* + origin·w*, the lower and the upper one."""
+        found: Array = self._slopes(CLAIM).offsets(np.array([self.near]))[0]
+        return found
 
     def _slopes(self, slack: float) -> Slopes:
         of = self.objective
@@ -335,12 +331,6 @@ class Region(_Ball):
         assert self.offset is not None
         known = self._slopes(1.0).proved(self.offset[:, None, None])[:, 0, 0]
         return bool((known | (self.offset == [-math.inf, math.inf])).all())
-
-    @cached_property
-    def _moved_intercept(self) -> tuple[float, float]:
-        """b* + origin·w*, at least and at most."""
-        low, high = self._slopes(CLAIM).offsets(np.array([self.near]))[0].tolist()
-        return low, high
 
 
 class ClassRegion(_Ball):
@@ -448,8 +438,10 @@ def claims(c: Certificate, found: Optimum) -> bool:
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
     """What an interval for the least value proves about the minimizer; b is one that is near b*."""
-    m, r = optimum.ball
-    facts = m, r, b, optimum.radius
+    return _region(objective, *optimum.ball, b, optimum.radius)
+
+
+def _region(objective: Objective | Multinomial, *facts: Any) -> Region | ClassRegion:
     return ClassRegion(objective, *facts) if isinstance(objective, Multinomial) else Region(objective, *facts)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,23 +131,20 @@ class TableEvidence:
 
     def proof(self, j: int, kind: Kind) -> Proof:
         """Return the proof for a decided label vector: of this kind (separator or bracket), or a witness if not separable."""
-        (rows, weights, within, dependent), X = self.support[j], self.problem.X
+        rows, weights, within, dependent = self.support[j]
         if not self.separable[j]:
             return Proof(self._witness(rows, weights, dependent), within=float(within))
-        p = np.zeros(X.n)
+        p = np.zeros(self.problem.X.n)
         p[rows] = weights
-        head = Certificate(kind, self.intercept.value, self.problem.classes, (X.n, X.d))
-        head = replace(head, b=float(self.b[j]), lower=float(self.lower[j]), upper=float(self.upper[j]))
+        head = self._head(kind, b=float(self.b[j]), lower=float(self.lower[j]), upper=float(self.upper[j]))
         return Proof(head, self.planes[:, j].copy(), p)
 
     def _witness(self, rows: Array, weights: Array, dependent: tuple[Relation, ...]) -> Certificate:
         """Return a verified witness with these rows and weights."""
-        return Certificate(
-            "verified-witness",
-            self.intercept.value,
-            self.problem.classes,
-            (self.problem.X.n, self.problem.X.d),
-            rows=tuple(rows.tolist()),
-            weights=tuple(weights.tolist()),
-            dependent=dependent,
-        )
+        numbers = tuple(rows.tolist()), tuple(weights.tolist())
+        return self._head("verified-witness", rows=numbers[0], weights=numbers[1], dependent=dependent)
+
+    def _head(self, kind: Kind, **fields: Any) -> Certificate:
+        """Return a certificate of this kind about the problem's data, with these fields."""
+        X = self.problem.X
+        return Certificate(kind, self.intercept.value, self.problem.classes, (X.n, X.d), **fields)
