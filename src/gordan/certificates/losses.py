@@ -1,9 +1,9 @@
-"""Which regularized loss is meant, and what a plane w, b and weights of the rows prove about its least value.
+"""A regularized loss, and what a plane w, b and weights of the rows prove about its least value.
 
-P(w, b) = ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), where ‖(w, b)‖ counts for a penalized intercept, is at least its minimum P*. With a
-weight α_i for each row, between 0 and `most_weight`·C_i, D(α) = Σ C_i g(α_i/C_i) - ½‖Aᵀα‖² is at most P*; a free intercept
-needs Σ y_i α_i = 0 besides. All bounds hold for the stored values as real numbers, for any α that is allowed, so that whoever
-found w and α need not be believed. Rounding is bounded as in `margins`; u is 2⁻⁵³.
+P(w, b) = ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), with ‖(w, b)‖ instead for a penalized intercept, is at least its minimum P*. With a
+weight α_i between 0 and `most_weight`·C_i for each row, D(α) = Σ C_i g(α_i/C_i) - ½‖Aᵀα‖² is at most P*; a free intercept
+requires Σ y_i α_i = 0 as well. All bounds hold for the stored values as real numbers and for every α that is allowed, so that w
+and α may come from anywhere. Rounding is bounded as in `margins`; u is 2⁻⁵³.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import LONGEST_SUM, nonzero
 
-# Weights below this count as 0, and bounds below it are: products with them may be subnormal.
+# Smaller weights, and smaller lower bounds, are replaced by 0, since products with them may be subnormal.
 LEAST_WEIGHT = 2.0**-900
-# Numbers over rows that are worked on at a time, so that they stay in the cache.
+# How many numbers of a vector over the rows are processed at a time, so that they stay in the cache.
 NUMBERS_IN_CACHE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """lower ≤ P* ≤ upper, from w, b and weights whose combination is v, up to `error` in the 2-norm."""
+    """An interval lower ≤ P* ≤ upper, proved by w, b and by weights whose combination is within `error` of v in the 2-norm.
+
+    If planes were proved together, `rows` are those whose weights do not follow from w, b, and `weights` are these. For several
+    classes w and v have one column for each, and the norm is the Frobenius norm.
+    """
 
     lower: float
     upper: float
@@ -46,24 +50,21 @@ class Optimum:
     error: float
     rows: Array = field(default_factory=lambda: np.empty(0, np.int64))
     weights: Array = field(default_factory=lambda: np.empty(0))
-    """The rows whose weights do not follow from w, b, and these, where planes were proved together.
-
-    w and v have a column for each class where there are several, and the norm is then Frobenius's."""
 
     @property
     def gap(self) -> float:
-        """upper - lower, rounded up."""
+        """The difference upper - lower, rounded up."""
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
 
     @property
     def relative_width(self) -> float:
-        """(upper - lower)/upper."""
+        """The relative width (upper - lower)/upper."""
         return relative_width(self.lower, self.upper)
 
     @cached_property
     @ieee_floats()
     def distance(self) -> tuple[float, float]:
-        """‖w - v‖ for the v of the exact weights, at least and at most."""
+        """A lower and an upper bound on ‖w - v‖ for the v of the exact weights."""
         with np.errstate(over="ignore"):
             most = bounds.length((self.w - self.v) * (1 + 2 * U))
         return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
@@ -71,10 +72,11 @@ class Optimum:
     @cached_property
     @ieee_floats()
     def radius(self) -> float:
-        """What ‖w - w*‖ is at most.
+        """An upper bound on ‖w - w*‖.
 
-        ½‖w - w*‖² + ½‖v - w*‖² ≤ G: P less its minimum over b is 1-strongly convex in w, and -D in v. So w* is in the ball
-        about (w + v)/2 of radius √(G - ¼s²), s = ‖w - v‖, and within s/2 + that of w, which grows in s up to √(2G).
+        ½‖w - w*‖² + ½‖v - w*‖² ≤ G, since the minimum of P over b is 1-strongly convex in w, and -D is in v. So w* is in the
+        ball about (w + v)/2 of radius √(G - ¼s²), s = ‖w - v‖, and its distance to w is at most s/2 more than this radius, which
+        increases with s up to s = √(2G).
         """
         G = self.gap
         if not math.inf > G:
@@ -85,10 +87,10 @@ class Optimum:
     @cached_property
     @ieee_floats()
     def ball(self) -> tuple[Array, float]:
-        """A centre m and a radius r with ‖m - w*‖ ≤ r: m is midway between w and v.
+        """A centre m, midway between w and v, and a radius r with ‖m - w*‖ ≤ r.
 
-        The v of the exact weights is off by `error` from the one here, so that the centre is off by half of that. The
-        rounding of m is a share u of each entry.
+        The v of the exact weights is within `error` of this one, which moves the centre by up to half of that. Each entry of m is
+        rounded with a relative error of u.
         """
         if not self.gap < math.inf:
             return np.zeros_like(self.v), math.inf
@@ -100,7 +102,7 @@ class Optimum:
 
 
 class Drift(NamedTuple):
-    """How far weights may be from those of a checker: Σ|Δα_i|, Σ|Δα_i|‖A_i‖, and what that does to Σ C g and to P - D at most."""
+    """Bounds on how far weights may be from those of a checker: Σ|Δα_i|, Σ|Δα_i|‖A_i‖, and the changes of Σ C g and P - D."""
 
     weights: float
     lengths: float
@@ -108,15 +110,17 @@ class Drift(NamedTuple):
     cost: float
 
     def loss(self, apart: float, error: float, surplus: float) -> float:
-        """How much less D may be at such weights, at most: P - D = ½‖w - v‖² + Σ C(ℓ(z) + az - g(a)) - b Σ y_i α_i, where ‖w - v‖
-        is `apart`, up to `error`."""
+        """Return an upper bound on how much smaller D may be for such weights.
+
+        P - D = ½‖w - v‖² + Σ C(ℓ(z) + az - g(a)) - b Σ y_i α_i, where ‖w - v‖ is `apart`, up to `error`.
+        """
         lengths = self.lengths * (apart + self.lengths + 2 * error)
         return (lengths + self.cost + surplus * self.paid) * (1 + 16 * U)
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The P of this data: `c` holds C_i, for every row, of which some may be 0."""
+    """The function P for given data; `c` has the C_i of all rows, some of which may be 0."""
 
     X: Matrix
     signs: Array
@@ -126,7 +130,7 @@ class Objective:
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Objective:
-        """The one that a certificate is about."""
+        """Return the objective that a certificate is about."""
         c, signs = certificate, problem.signs_for(certificate.classes)
         assert c.loss is not None
         weights = constants_of(c, (signs > 0).astype(np.intp))
@@ -134,7 +138,7 @@ class Objective:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of w."""
+        """The shape of w."""
         return (self.X.d,)
 
     def infeasibility_reason(self) -> str:
@@ -143,12 +147,12 @@ class Objective:
 
     @ieee_floats()
     def enclose(self, w: Array, b: float, rows: Array, weights: Array, *, slack: float = 1.0, once: bool = False) -> Optimum:
-        """The interval that w, b and the weights prove.
+        """Return the interval that w, b and the weights prove.
 
-        The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
-        their `weights` α are the exceptions. With a `slack` of `matrix.CLAIM` the interval holds the one that is found with sums
-        in another order, or with the same values in other storage: what was claimed is found again. RowScores are rounded `once`
-        if that is wanted, and X is small enough for it.
+        The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. `rows` with their `weights` α are exceptions, which
+        the hinge needs, since its a(z_i) is 1 or 0. With a `slack` of `matrix.CLAIM` the interval contains those that a checker
+        may find with sums in another order, or with the same values in another storage. With `once`, each score is rounded only
+        once, if X is small enough for that.
         """
         products = Products.of(self.X, w)
         products = (products.rounded_once if once else None) or products
@@ -169,14 +173,14 @@ class Objective:
         return proved_optimum(plane, b, v, sums, longest, 2 * slack * bounds.SUM_BLOCK * U, slack)
 
     def _enclosed(self, products: Products, b: float, part: slice, slack: float) -> RowScores:
-        """The scores of some rows."""
+        """Return the scores of the rows of a part."""
         terms = products.terms[part] if products.terms.ndim else products.terms
         radius = error(products.absolute[part] + abs(b), terms + 1.0)
         wider = slack if slack == 1 or products.once else dense_slack(self.X.d, terms, slack)
         return RowScores((products.sums[part] + b) * self.signs[part], radius, radius * wider)
 
     def alpha(self, products: Products, b: float, rows: Array, weights: Array) -> Array:
-        """The weights of the rows that w, b stand for: floats, allowed as they are, but for Σ y_i α_i = 0."""
+        """Return the weights that follow from w, b: floats, which are allowed as they are, except for Σ y_i α_i = 0."""
         alpha = np.zeros(self.X.n)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in parts_of(len(alpha)):
@@ -205,7 +209,7 @@ def allowed_weights(loss: Loss, alpha: Any, c: Any) -> Any:
 
 
 class RowScores(NamedTuple):
-    """z = y(x·w + b) as computed, what it is off by at most, and what a claim leaves room for."""
+    """Scores z = y(x·w + b) as computed, a bound on their error, and the error that a claim allows for."""
 
     z: Any
     radius: Any
@@ -215,17 +219,17 @@ class RowScores(NamedTuple):
 def row_terms(
     loss: Loss, intercept: Intercept, scores: RowScores, y: Any, c: Any, alpha: Any, norms: Any, follows: Any | None
 ) -> tuple[Any, ...]:
-    """What `proved_optimum` needs the sums of, for each row; or for each row and label vector.
+    """Return the terms, for each row or for each row and label vector, whose sums `proved_optimum` needs.
 
-    What the losses are at most: ℓ falls, so that the lowest z that is claimed counts; gains and losses of what is paid at least;
-    weights times lengths of rows, and whether there is a weight. Then, unless `follows` is None, how far weights that follow from
-    the scores may be from those of a checker (`Drift`); and, for a free intercept, by class the weights, the gains, and the
-    weights times lengths.
+    These are upper bounds on the losses (ℓ decreases, so the lowest z that is claimed counts), the positive and the negative
+    parts of lower bounds on C g(α/C), the weights times the lengths of rows, and whether there is a weight. Unless `follows` is
+    None, bounds follow on how far weights that follow from the scores may be from those of a checker (`Drift`). For a free
+    intercept the weights, the gains, and the weights times lengths come last, each by class.
 
-    These scores, and those of a checker, are within a radius R of the exact ones, and a(z) falls: so weights differ by
-    C(a(z - 2R) - a(z + 2R)) at most, and for a library's exp by 8u of themselves. A weight a(z') instead of a(z) costs
-    ℓ(z) + a(z')z - g(a(z')) = ℓ(z) - ℓ(z') - ℓ'(z')(z - z') ≤ |z - z'||a(z) - a(z')|. Near 1, where g is steep, a weight that is
-    off by 8u changes g by 300u, elsewhere by less than 64u(1 + |z|) of the weight.
+    These scores and those of a checker are within a radius R of the exact ones, and a(z) decreases, so that weights differ by at
+    most C(a(z - 2R) - a(z + 2R)), and by a relative error of 8u for a library's exp. A weight a(z') instead of a(z) costs
+    ℓ(z) + a(z')z - g(a(z')) = ℓ(z) - ℓ(z') - ℓ'(z')(z - z') ≤ |z - z'||a(z) - a(z')|. Near 1, where g is steep, a relative error
+    of 8u of a weight changes g by 300u, elsewhere by less than 64u(1 + |z|) times the weight.
     """
     (z, radius, claimed), xp = scores, namespace(scores.z)
     above = xp.where(c > 0, c * loss_above(loss, z - claimed) * (1 + 4 * U) + TINY, 0.0)
@@ -248,13 +252,13 @@ def row_terms(
 def proved_optimum(
     plane: Array, b: float, v: Array, sums: Sequence[float], longest: float, share: float, slack: float, blocks: int = 0
 ) -> Optimum:
-    """The interval from the sums of `row_terms`, each off by that share of it at most; v, their combination as computed; and the
-    length of the longest row that has a weight.
+    """Return the interval that the sums of `row_terms` prove, whose relative errors are at most `share`.
 
-    v is off by as many roundings of a term as there are weights, and one for each block of rows; `slack` times that is left to a
-    checker. Where b is free the weights of the heavier class are multiplied by t < 1, the ratio of the masses, so that these are
-    equal. t is never formed: g is concave with g(0) = 0, so that Σ C g of that class falls by a share of 1 - t at most, and the
-    combination moves by (1 - t) Σ α_i‖x_i‖ at most. Which class is the heavier may be open.
+    v is the combination of the rows as computed, and `longest` the length of the longest row with a weight. A term of v goes
+    through as many roundings as there are weights, and one for each block of rows; a claim allows for `slack` times their error.
+    If b is free, the weights of the heavier class are multiplied by the ratio t ≤ 1 of the masses, which makes these equal. t is
+    never computed: g is concave with g(0) = 0, so that Σ C g of that class decreases by a share of at most 1 - t, and the
+    combination moves by at most (1 - t) Σ α_i‖x_i‖. It may be open which class is the heavier one.
     """
     above, gains, losses, lengths, count, *more = sums
     upper = value_above(plane, share, above, share)
@@ -285,7 +289,7 @@ def proved_optimum(
 
 
 def _surplus(masses: Sequence[float], share: float, drift: Drift) -> float:
-    """1 - t at most, t ≤ 1 the mass of the lighter class over that of the heavier; 1 where nothing is known."""
+    """Return an upper bound on 1 - t, where t ≤ 1 is the mass of the lighter class over that of the heavier; 1 if unknown."""
     light, heavy = sorted(masses)
     if not down(heavy * (1 - share)) > 0:
         return 1.0
@@ -295,21 +299,21 @@ def _surplus(masses: Sequence[float], share: float, drift: Drift) -> float:
 
 
 def value_above(plane: Array, square: float, losses: float, share: float) -> float:
-    """What P is at most, where ½‖plane‖² and the sum of the losses are too small by these shares of them at most."""
+    """Return an upper bound on P, where `square` and `share` bound the relative errors of ½‖plane‖² and of the losses."""
     size = bounds.length(plane)
     value = up(up(0.5 * size * size * (1 + square)) + up(losses * (1 + share)))
     return value if value < math.inf else math.inf  # NaN is no bound
 
 
 def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, float]:
-    """What D is at least where Σ C g is at least `total`, and v is off by `error`; v and that. Nothing, if α = 0 is better."""
+    """Return a lower bound on D for Σ C g ≥ total and a v with this `error`, and both; those of α = 0 if that is better."""
     size = up(bounds.length(v) + error)
     lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
     return (lower, v, error) if LEAST_WEIGHT <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
 
 
 def constants_of(c: Certificate, which: Array) -> Array:
-    """C_i for the rows of data that a certificate is about, whose classes are these."""
+    """Return the C_i of a certificate for rows of these classes."""
     assert c.C is not None
     given = c.sample_weight, c.class_weight
     sample, factors = (None if weights is None else np.array(weights, dtype=np.float64) for weights in given)
@@ -317,7 +321,7 @@ def constants_of(c: Certificate, which: Array) -> Array:
 
 
 def row_constants(C: float, sample_weight: Array | None, class_weight: Array | None, which: Array) -> Array:
-    """C_i = C · (s_i · f), f the weight of the class `which[i]`; each product is rounded, in this order."""
+    """Return C_i = C · (s_i · f) with the weight f of the class `which[i]`; the products are rounded in this order."""
     c = np.ones(len(which)) if sample_weight is None else sample_weight.copy()
     with np.errstate(over="ignore"):
         if class_weight is not None:
@@ -326,24 +330,24 @@ def row_constants(C: float, sample_weight: Array | None, class_weight: Array | N
 
 
 def dense_slack(d: int, terms: Any, slack: float) -> Any:
-    """`slack` for rows of so many terms. A checker may hold X as a dense array, where a row counts as a sum of more."""
+    """Return the slack for rows with this number of terms: a checker may store X as a dense array, whose sums have more terms."""
     dense = d if d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-d // LONGEST_SUM)
     return (2.5 + 1.01 * (dense + 5.0) / (terms + 5.0)).clip(min=slack)
 
 
 def hash_of_weights(sample_weight: Array) -> str:
-    """What names sample weights that are too many to be stored: the SHA-256 of their bytes as little-endian float64."""
+    """Return the SHA-256 of sample weights as little-endian float64, which stands for weights that are too many to be stored."""
     return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 
 
 def parts_of(n: int, width: int = 1) -> list[slice]:
-    """Some of n rows after the others, of which vectors, or blocks of so many, stay in the cache."""
+    """Return slices of n rows for which a vector over the rows, or a block of `width` vectors, stays in the cache."""
     step = max(1, NUMBERS_IN_CACHE // width)
     return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
 
 def loss_above(loss: Loss, z: Array) -> Array:
-    """What ℓ(z) is at most. 1 - z is rounded by a share u, its square by 3u."""
+    """Return an upper bound on ℓ(z). The relative error of 1 - z is u, that of its square 3u."""
     if loss is Loss.LOGISTIC:
         return elementary.softplus_above(z)
     short = (1.0 - z).clip(min=0.0) * (1 + 2 * U)
@@ -351,11 +355,11 @@ def loss_above(loss: Loss, z: Array) -> Array:
 
 
 def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
-    """What C g(α/C) is at least, for 0 ≤ α ≤ `most_weight`·C; 0 where α is.
+    """Return a lower bound on C g(α/C) for 0 ≤ α ≤ `most_weight`·C; 0 where α is 0.
 
-    Squared hinge: α - α²/4C, of which the second part is rounded by 3u, and the difference by u. Logistic: C times the
-    entropy of a = α/C, rounded down where it is below ½ and up where it is above, by 4u: the entropy is the less, the farther
-    a is from ½.
+    Squared hinge: α - α²/4C; the relative error of the second term is 3u, that of the difference u. Logistic: C times the
+    entropy of a = α/C, where a is rounded down if it is below ½ and up if it is above, by 4u, since the entropy decreases with
+    the distance of a from ½.
     """
     if loss is Loss.HINGE:
         return 1.0 * alpha

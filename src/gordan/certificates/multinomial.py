@@ -1,10 +1,11 @@
-"""What planes of several classes prove about the least multinomial loss, and where its exact minimizer is.
+"""What the planes of several classes prove about the least multinomial loss.
 
-P(W, b) = ½‖W‖² + Σ C_i (log Σ_c e^{s_ic} - s_iy), s_i = Wᵀx_i + b, in the Frobenius norm, with b as a further row of W where
-the intercept is penalized. A row has a weight α_ic ≥ 0 for each class, of sum C_i: with q_i = α_i/C_i, H the entropy and V = Σ
-x_i (C_i e_y - α_i)ᵀ, D(α) = Σ C_i H(q_i) - ½‖V‖² is at most the minimum P*, and P - D = ½‖W - V‖² + Σ C_i KL(q_i‖softmax(s_i)).
-A free intercept needs Σ α_i = N besides, N_c = Σ C_i over the rows of class c. As in `losses`, nobody needs to be believed: the
-weights are floats that follow from W, all but the largest of each row, which stands for C_i less the others.
+P(W, b) = ½‖W‖² + Σ C_i (log Σ_c e^{s_ic} - s_iy), s_i = Wᵀx_i + b, in the Frobenius norm, with b as a further row of W if the
+intercept is penalized. A row has weights α_ic ≥ 0, one for each class, whose sum is C_i. With q_i = α_i/C_i, the entropy H and
+V = Σ x_i (C_i e_y - α_i)ᵀ, D(α) = Σ C_i H(q_i) - ½‖V‖² is at most the minimum P*, and P - D = ½‖W - V‖² + Σ C_i
+KL(q_i‖softmax(s_i)). A free intercept requires Σ α_i = N as well, where N_c is the sum of the C_i of class c. As in `losses`, the
+planes may come from anywhere. The weights are floats that follow from W, except for the largest of each row, which stands for
+C_i minus the others.
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ ROOT2 = 1.4142135623730954  # not below √2
 
 
 class Scores(NamedTuple):
-    """X W as computed, what the norms of the columns of W and |x_i|·max_c|w_c| are at most, and the additions that a term goes
-    through: for each row, or one number for all."""
+    """The products X W as computed, with what is needed to enclose them.
+
+    `lengths` are upper bounds on the norms of the columns of W, `absolute` is |x_i|·max_c|w_c| as computed, and `terms` is the
+    number of additions that a term goes through, for each row or for all rows.
+    """
 
     sums: Array
     lengths: Array
@@ -52,7 +56,7 @@ class Scores(NamedTuple):
 
     @staticmethod
     def of(X: Matrix, W: Array) -> Scores:
-        """One pass over X; none if it was made for the same W just before."""
+        """Return the products with W: one pass over X, or none if the last call was for the same W."""
         found: Scores = X.remembered("block of products", W, lambda: Scores._computed(X, W.copy()))
         return found
 
@@ -64,7 +68,7 @@ class Scores(NamedTuple):
         return Scores(sums, lengths, absolute[:, None], terms[:, None] if terms.ndim else terms)
 
     def enclosed(self, X: Matrix, b: Any, part: slice) -> tuple[Array, Array]:
-        """x_i·w_c + b_c as computed for these rows, and what it is off by at most."""
+        """Return x_i·w_c + b_c as computed for the rows of a part, and bounds on the errors."""
         with np.errstate(over="ignore", invalid="ignore"):
             terms = self.terms[part] if self.terms.ndim else self.terms
             absolute = np.fmin(X.norms[part, None] * self.lengths, self.absolute[part])  # of badly scaled columns far less
@@ -72,8 +76,12 @@ class Scores(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of some rows, Σ of those that are not the largest, C e_y - α in floats, what C H is at least, and which is the
-    largest; and how far each weight may be, as a share, from that of a checker whose sums are in another order."""
+    """The weights `alpha` of some rows, and what follows from them.
+
+    `others` is the sum of the weights of a row except for the largest, `signed` is C e_y - α in floats, `paid` a lower bound on
+    C H, `largest` a mask of the largest weight of each row, and `drift` a bound on the relative differences from the weights of
+    a checker whose sums are in another order.
+    """
 
     alpha: Any
     others: Any
@@ -83,16 +91,19 @@ class Weights(NamedTuple):
     drift: Any
 
     def mixed(self, own: Any, c: Any) -> Any:
-        """C in the column of the largest weight, where that is not the row's own class."""
+        """Return C in the column of the largest weight of each row, unless that is the row's own class."""
         return namespace(c).where(self.largest & ~own, c[:, None], 0.0)
 
     def masses(self, own: Any, c: Any) -> tuple[Any, Any, Any]:
-        """What the columns of `Masses` are the sums of."""
+        """Return the terms whose sums over the rows are the arrays of `Masses`."""
         return self.mixed(own, c), (-self.signed).clip(min=0.0), self.signed.clip(min=0.0)
 
     def drifts(self, s: Any, sizes: Any) -> tuple[Any, tuple[Any, ...]]:
-        """|Δα| for each class, and the parts of `Drift`, of each row, where each α_c is off by a share ρ: the others by ρ of
-        their sum, and so the largest. KL(q'‖softmax(s)) is at most Σ|Δq||Δ log q|, 2ρ in place of each."""
+        """Return |Δα| for each class and the terms of `Drift`, for each row, if each α_c has a relative error of ρ.
+
+        Then the sum of the others has an error of at most ρ times that sum, and so has the largest weight. KL(q'‖softmax(s)) is
+        at most Σ|Δq||Δ log q|, with 2ρ for each difference.
+        """
         xp, used = namespace(s), self.drift > 0
         rho = self.drift * (1 + 16 * U)
         moved, spread = 2 * rho * self.others, (xp.amax(s, 1) - xp.amin(s, 1)).clip(max=800.0) + 2.0
@@ -101,20 +112,24 @@ class Weights(NamedTuple):
         return xp.where(used[:, None], by_class, 0.0), tuple(xp.where(used, part, 0.0) for part in parts)
 
     def products(self, c: Any) -> Any:
-        """Σ α_j α_l/C."""
+        """Return Σ α_j α_l/C over the rows, for all pairs of classes."""
         xp = namespace(c)
         return xp.einsum("ij,il->jl", self.alpha, self.alpha / xp.where(c > 0, c, 1.0)[:, None])
 
     def numbers(self, s: Any, c: Any) -> Any:
-        """Σ|α - α'| at most, but for weights that count as 0; how many rows have scores that are not finite; the most drift."""
+        """Return a bound on Σ|α - α'| except for weights that count as 0, the number of rows with scores that are not finite, and
+        the largest drift."""
         xp = namespace(s)
         odd = xp.where((c > 0) & ~xp.isfinite(s).all(1), 1.0, 0.0 * c)
         return xp.stack(((2 * self.drift * self.others).sum(), odd.sum(), self.drift.max()))
 
 
 class Masses(NamedTuple):
-    """For each class Σ C over the rows whose largest weight is that of this class, and not their own; and Σ of the column of α -
-    C e_y, of positive entries, and of negative ones. All are off by that share of them at most."""
+    """Sums over the rows for each class, with relative errors of at most `share`.
+
+    `mixed` is Σ C over the rows of other classes whose largest weight is that of this class; `gains` and `losses` are the sums
+    of the positive and of the negative entries of α - C e_y.
+    """
 
     mixed: Array
     gains: Array
@@ -123,14 +138,14 @@ class Masses(NamedTuple):
 
     @staticmethod
     def of(signed: Array, mixed: Array) -> Masses:
-        """From C e_y - α."""
+        """Return the sums from C e_y - α."""
         columns = np.ascontiguousarray(signed.T)
         gains, losses = (np.array([bounds.near_sum(np.maximum(sign * row, 0.0)) for row in columns]) for sign in (-1.0, 1.0))
         return Masses(mixed, gains, losses, 2 * bounds.SUM_BLOCK * U)
 
     @property
     def imbalance(self) -> Iterator[tuple[float, float]]:
-        """M_c - N_c for each class, and what it is off by at most."""
+        """M_c - N_c for each class, with a bound on its error."""
         k = len(self.mixed)
         for mixed, gains, losses in zip(self.mixed.tolist(), self.gains.tolist(), self.losses.tolist(), strict=True):
             rounded = (2 * self.share + 2 * U * (k + 4)) * (gains + losses)
@@ -138,9 +153,12 @@ class Masses(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is added up over the rows for planes W, b, each sum off by the share of `masses`: what the losses are at most, Σ C H
-    at least, Σ (C e_y - α)_y‖A_i‖ and Σ C‖x_i‖; how many rows have such a C e_y - α, in how many blocks, and the largest ‖A_i‖ of
-    these; for each class Σ|Δα| and N_c; and V, with Σ (C e_y - α) below it."""
+    """Sums over the rows for planes W, b, whose relative errors are at most the share of `masses`.
+
+    `above` bounds the losses from above and `paid` bounds Σ C H from below; `lengths` is Σ (C e_y - α)_y‖A_i‖ and `whole` is
+    Σ C‖x_i‖. `used` is the number of rows in which C e_y - α is not 0, `longest` the largest ‖A_i‖ of these, and `blocks` the
+    number of blocks. `drifts` has Σ|Δα| and `mass` has N_c for each class; `v` is V with Σ (C e_y - α) below it.
+    """
 
     above: float
     paid: float
@@ -157,7 +175,7 @@ class Facts(NamedTuple):
 
     @property
     def surplus(self) -> float:
-        """What λ is at most: M_c - N_c is minus the sum of the column c of C e_y - α, and λ_c at most that over N_c."""
+        """An upper bound on λ: λ_c is at most (M_c - N_c)/N_c, and M_c - N_c is minus the sum of column c of C e_y - α."""
         worst, share = 0.0, 2 * self.masses.share
         for (more, rounded), moved, mass in zip(self.masses.imbalance, self.drifts.tolist(), self.mass.tolist(), strict=True):
             more = up(up(more) + up(rounded + up(moved)))
@@ -167,8 +185,11 @@ class Facts(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Masses at W, b; Σ α_j α_l/C; Σ|α - α'| at most, α' the exact weights; the largest share that a weight drifts by; and
-    whether all scores are finite."""
+    """How well the classes are balanced at W, b.
+
+    `products` is Σ α_j α_l/C, `moved` a bound on Σ|α - α'| with the exact weights α', `worst` the largest drift of a weight, and
+    `finite` tells whether all scores are finite.
+    """
 
     masses: Masses
     products: Array
@@ -178,13 +199,13 @@ class Balance(NamedTuple):
 
     @property
     def step(self) -> Array:
-        """How to move b so that each class has the mass of its rows, nearly; NaN where that is unknown."""
+        """The step of b after which each class has nearly the mass of its rows; NaN where it is unknown."""
         return balancing_step(self.masses.gains - self.masses.losses, np.diag(self.products.sum(axis=1)) - self.products)
 
 
 @dataclass(frozen=True, eq=False)
 class Multinomial:
-    """The P of this data: `which` of the k classes each row has, and `c` holds C_i, of which some may be 0."""
+    """The function P for given data: `which` is the number of each row's class, and `c` has the C_i, some of which may be 0."""
 
     X: Matrix
     which: Array
@@ -195,13 +216,13 @@ class Multinomial:
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Multinomial:
-        """The one that a certificate is about."""
+        """Return the objective that a certificate is about."""
         c, which = certificate, problem.which_for(certificate.classes)
         return Multinomial(problem.X, which, len(c.classes), constants_of(c, which), Intercept(c.intercept))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of W."""
+        """The shape of W."""
         return self.X.d, self.k
 
     def infeasibility_reason(self) -> str:
@@ -210,7 +231,7 @@ class Multinomial:
 
     @ieee_floats()
     def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
-        """The interval that W and b prove; `slack` is as for `Objective.enclose`."""
+        """Return the interval that W and b prove; `slack` is as in `Objective.enclose`."""
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)
@@ -220,11 +241,11 @@ class Multinomial:
         return Optimum(lower, upper, plane, v, off)
 
     def _is_claimed_elsewhere(self, slack: float) -> bool:
-        """Whether rows are not in memory, and there is room for sums in any order: these are then made where the rows are."""
+        """Return whether sums are made where the rows are: these are not in memory, and there is room for sums in any order."""
         return slack != 1 and not self.X.storage.in_memory
 
     def _each_block(self, work: Any, w: Array, b: Any) -> Iterator[Any]:
-        """The results of `work` for the blocks, part by part."""
+        """Return what `work` returns for the blocks, as one sequence for each part of it."""
         lengths = np.array([bounds.length(column) for column in w.T])
         shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
         return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
@@ -238,7 +259,7 @@ class Multinomial:
         return Facts(above, paid, lengths, whole, used, len(rows), max(longest), Drift(*drift), drifts, mass, total, found)
 
     def _facts(self, w: Array, b: Any, slack: float) -> Facts:
-        """From scores that are all held at once."""
+        """Return the facts from scores that are all in memory."""
         scores, norms, in_norm = Scores.of(self.X, w), self.X.norms, self.intercept.in_norm
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
@@ -272,16 +293,16 @@ class Multinomial:
         )
 
     def _parts(self, scores: Scores, b: Any) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
-        """Some rows after the others: which, their scores and what these are off by, whose own each class is, and C."""
+        """Yield slices of the rows with their scores, bounds on the errors of these, masks of their own classes, and their C."""
         for part in parts_of(self.X.n, self.k):
             yield part, *scores.enclosed(self.X, b, part), self.which[part, None] == np.arange(self.k), self.c[part]
 
     def _dual_below(self, plane: Array, b: Any, facts: Facts, slack: float) -> tuple[float, Array, float]:
-        """What D is at least for these weights, V, and its error; nothing better than α = C e_y, if that is better.
+        """Return a lower bound on D for these weights, V, and a bound on its error; those of α = C e_y if that is better.
 
-        Rows of C e_y - α have a norm of √2 times the entry y. Where b is free the weights are mixed with one distribution for all
-        rows: λ = max (1 - N_c/M_c)₊, M = Σ α_i, and q' = (1-λ)q + λr has Σ C q' = N for r = (N - (1-λ)M)/(λΣN), which is one.
-        Entropy falls by a share λ at most, and V moves by λ√2 Σ C‖x‖ at most.
+        The norm of a row of C e_y - α is at most √2 times its entry y. If b is free, the weights are mixed with one distribution
+        r for all rows: with λ = max (1 - N_c/M_c)₊, M = Σ α_i and r = (N - (1-λ)M)/(λΣN), q' = (1-λ)q + λr has Σ C q' = N. The
+        entropy decreases by a share of at most λ, and V moves by at most λ√2 Σ C‖x‖.
         """
         share, v = slack * facts.masses.share, facts.v[: len(plane)]
         terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.SUM_BLOCK
@@ -305,10 +326,10 @@ class Multinomial:
 
     @ieee_floats()
     def balance(self, w: Array, b: Array, slack: float = 1.0) -> tuple[float, float]:
-        """ε = ½‖Σ C(q - e_y)‖₁ at most, and what Σ C q_T(1 - q_T) is at least for every set T of classes but none and all; q =
-        softmax(Wᵀx + b), and its weights as computed are off by a share as for a checker's (`weights_of`).
+        """Return an upper bound on ε = ½‖Σ C(q - e_y)‖₁, and a lower one on Σ C q_T(1 - q_T) for all sets T of some classes.
 
-        That sum is one of Σ C q_j q_l over j in T and l outside, of which some is an edge of the tree with the largest ones.
+        q = softmax(Wᵀx + b), and the relative error of the weights as computed is that of a checker's weights (`weights_of`). The
+        second sum adds Σ C q_j q_l over j in T and l outside; one of these pairs is an edge of the tree of largest edges.
         """
         found = self.balanced(w, b, slack)
         if not found.finite:
@@ -322,7 +343,7 @@ class Multinomial:
 
     @ieee_floats()
     def balanced(self, w: Array, b: Array, slack: float) -> Balance:
-        """What `balance` is made of, and what is needed to balance b."""
+        """Return what `balance` is computed from, and what is needed to balance b."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self._is_claimed_elsewhere(slack):
                 numbers, by_class, each, rows = self._each_block(_balances, w, b)
@@ -346,7 +367,10 @@ class Multinomial:
 
 
 def losses_above(s: Any, radius: Any, own: Any, c: Any) -> Any:
-    """What C (log Σ e^{s_c} - s_y) is at most: it grows in all s_c - s_y. Σ e^{t - max t} is one and the others."""
+    """Return upper bounds on C (log Σ e^{s_c} - s_y), which increases in all s_c - s_y.
+
+    The largest term of Σ e^{t - max t} is 1, so that only the others are computed.
+    """
     xp, k = namespace(s), s.shape[1]
     t = _above((s + radius) - xp.where(own, s - radius, 0.0).sum(1)[:, None])
     t = xp.where(own, 0.0, t)
@@ -359,11 +383,11 @@ def losses_above(s: Any, radius: Any, own: Any, c: Any) -> Any:
 
 
 def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
-    """The weights that follow from scores: floats α = C e^s/Σe^s, of which the largest r stands for C - Σ_{c≠r} α_c.
+    """Return the weights that follow from scores: floats α = C e^s/Σe^s, of which the largest, r, stands for C - Σ_{c≠r} α_c.
 
-    Σ of the others is off by a share ku. C e_y - α is off by ku of itself, but for the entry r ≠ y, C less that sum: by kuC,
-    which is at most 2ku of the entry y. Entropy: α ln(C/α) for the others, where α/C ≤ ½, and for r at both ends of what
-    C - Σ may be, since q ln q has one minimum.
+    The relative error of the sum of the others is ku, and so is that of C e_y - α, except for the entry r ≠ y, which is C minus
+    that sum: its error is kuC, at most 2ku times the entry y. The entropy is α ln(C/α) for the others, where α/C ≤ ½; for r it
+    is taken at both ends of the interval for C - Σ, since q ln q has one minimum.
     """
     xp, k = namespace(s), s.shape[1]
     top = xp.amax(s, 1)
@@ -393,17 +417,17 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
 
 
 def _first_largest(x: Any) -> Any:
-    """Which entry of each row is the first of the largest."""
+    """Return a mask of the largest entry of each row, the first one if there are several."""
     return x.argmax(1)[:, None] == _class_numbers(x)
 
 
 def _class_numbers(x: Any) -> Any:
-    """0, 1, … for the columns of x, as one row of floats."""
+    """Return the numbers 0, 1, … of the columns of x as one row of floats."""
     return namespace(x).cumsum(namespace(x).ones_like(x[:1]), 1) - 1.0
 
 
 def _above(x: Any) -> Any:
-    """The next floats above."""
+    """Return the next float above each entry."""
     xp = namespace(x)
     return xp.nextafter(x, xp.full_like(x[:1], math.inf))
 
@@ -412,7 +436,7 @@ def _above(x: Any) -> Any:
 
 
 def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]:
-    """Scores with b, what they are off by at most, the number of terms, whose own each class is, and the rest lifted."""
+    """Return scores with b, bounds on their errors, the number of terms, masks of the rows' own classes, and C and the norms."""
     sums, terms = block_scores(block, W)
     which, c, norms, b, lengths = map(block.lift, (np.asarray(which, dtype=np.float64), *more))
     own, radius = which[:, None] == _class_numbers(sums), error(norms[:, None] * lengths + abs(b), terms + 1.0)
@@ -422,7 +446,7 @@ def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]
 def _facts_of(
     block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
 ) -> tuple[Array, float, Array, Array, int]:
-    """The sums of `Facts`: numbers, the largest ‖A_i‖, those of each class, V, and how many rows these are."""
+    """Return sums of `Facts` over a block: numbers, the largest ‖A_i‖, sums for each class, V, and the number of rows."""
     s, radius, terms, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
     sizes, used = norms + in_norm, (found.signed != 0).any(1)
@@ -444,7 +468,7 @@ def _facts_of(
 def _balances(
     block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
 ) -> tuple[Array, Array, Array, int]:
-    """The numbers of `Balance`, its masses and products, and how many rows these are."""
+    """Return the numbers of `Balance` for a block, its masses and products, and the number of rows."""
     s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
     masses = block.drop(xp.stack([*map(added, found.masses(own, c))]))
@@ -452,7 +476,7 @@ def _balances(
 
 
 def _weakest_link(products: Array) -> float:
-    """The least edge of a tree over all classes with the largest ones there are, by Prim's method."""
+    """Return the smallest edge of a maximum spanning tree over all classes, by Prim's algorithm."""
     link, weakest = products[0].copy(), math.inf
     link[0] = -math.inf
     for _ in range(len(products) - 1):

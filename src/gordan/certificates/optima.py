@@ -1,8 +1,8 @@
 """What planes prove about the least losses of many label vectors for the same rows: `Objective.enclose` for blocks of vectors.
 
-One pass over X proves all of them. All that is as long as X has rows is made piece by piece where the rows are; what comes back
-are sums. These are in whatever order, so that bounds are somewhat wider than those for one label vector, and hold what a checker
-finds for each.
+One pass over X proves all of them. Vectors over the rows are made block by block, where the rows are stored, and only sums are
+returned. They may be added in any order, so that the intervals are somewhat wider than those of one label vector, and contain
+what a checker finds for each.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
 from gordan.rows import Block, available, in_threads
 
-# Rows times label vectors that are worked on at a time, about, where label vectors are many.
+# About how many rows times label vectors are processed at a time if there are many label vectors.
 TERMS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """The P of each column of signs (n × k, in which 0 leaves a row out): `c` holds C_i, which is the same in all of them."""
+    """The function P of each column of `signs` (n × k, where 0 leaves a row out), with the same C_i = `c` for all of them.
+
+    `smoothing` is the distance below z = 1 over which the weight of a row for the hinge grows to C; such weights are stated.
+    `weights` (n × k) are weights of the rows to be stated, if they do not follow from the planes.
+    """
 
     X: Matrix
     signs: Array
@@ -38,17 +42,15 @@ class Objectives:
     c: Array
     intercept: Intercept
     smoothing: float = 0.0
-    """Up to this distance below z = 1 the weight of a row for the hinge grows to C: those are then stated."""
     weights: Array | None = None
-    """Weights of the rows (n × k) to be stated, where they do not follow from the planes."""
 
     def columns(self, j: Array) -> Objectives:
-        """The same for these label vectors alone."""
+        """Return the same for these label vectors only."""
         return replace(self, signs=self.signs[:, j], weights=None if self.weights is None else self.weights[:, j])
 
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
-        """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
+        """Return the intervals that the planes W (d × k) with their b prove, with room for the rounding of a checker."""
         k = W.shape[1]
         if not self.X.storage.in_memory:  # rows in memory are multiplied by one plane after the other
             W = np.ascontiguousarray(W)
@@ -79,7 +81,7 @@ class Objectives:
         return found
 
     def _combined(self, alpha: Array) -> list[Array]:
-        """Aᵀα for the weights of each label vector."""
+        """Return Aᵀα for the weights of each label vector."""
 
         def work(j: int, _: int) -> Array:
             rows = np.flatnonzero(alpha[:, j])
@@ -88,11 +90,11 @@ class Objectives:
         return in_threads(work, [(j, j + 1) for j in range(alpha.shape[1])], available())
 
     def _rows_at_a_time(self, k: int) -> int:
-        """So many where there are more label vectors than columns; 0: as the storage has it."""
+        """Return the number of rows of a block if there are more label vectors than columns; 0 for the storage's own blocks."""
         return TERMS_AT_ONCE // k if k > self.X.d else 0
 
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
-        """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones."""
+        """Return the places of the minimizers, as `Region.place` does for one; b are the intercepts of the planes."""
         balls, kind = [optimum.ball for optimum in optima], self.intercept
         centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
         origin, ends = np.zeros(self.X.d), np.zeros((len(balls), 2))
@@ -120,12 +122,15 @@ def _sums(
     kind: Intercept,
     smoothing: float,
 ) -> tuple[Array, Array, int, tuple[Array, ...]]:
-    """What `row_terms` adds up to, a column for each plane, and the length of the longest row below; Σ α y x with Σ α y below it,
-    unless the weights are `given`; how many rows these are; and the weights that are stated: row of the block, plane, α.
+    """Return sums over the rows of a block, a combination of the rows, their number, and the weights to be stated.
 
-    As `Objective.enclose`: four times what scores may be off by is claimed, and more where a checker may hold X in another form.
-    Weights follow from the scores as computed. Those of the hinge are C or 0 where the claimed scores are on one side of z = 1;
-    else they are stated. So are weights that are `given`, unless they are 0 and the claimed scores are above 1.
+    The sums are those of `row_terms`, with a column for each plane, and the length of the longest row as a last row. The
+    combination is Σ α y x with Σ α y below it; it is empty if the weights are `given`. Stated weights are (row of the block,
+    plane, α).
+
+    As in `Objective.enclose`, a claim allows for four times the error of the scores, and for more if a checker may store X in
+    another form. Weights follow from the scores as computed. Those of the hinge are C or 0 if the scores that are allowed for
+    are on one side of z = 1, and otherwise stated. So are `given` weights, unless they are 0 and these scores are above 1.
     """
     sums, terms = block_scores(block, W)
     xp = namespace(sums)

@@ -1,9 +1,9 @@
-"""Where the exact minimizer of a loss is, proved: a ball for w*, an interval for b*, and what both mean for labels of points.
+"""Where the exact minimizer of a loss is proved to be: a ball for w*, an interval for b*, and the labels that follow from both.
 
-½‖w - w*‖² + ½‖v - w*‖² ≤ G puts w* into a ball (`Optimum.ball`). A penalized intercept is one more entry of w. A free one has
-no strong convexity to bound it, but the slope of P in b grows with b and with every x_i·w: so b* is at least every b at which
-the slope is negative for the largest x_i·w* that the ball allows, and at most every b at which it is positive for the least
-ones. The origin is moved to a point amid the data first, or the ball would matter as much as the data are far from 0.
+½‖w - w*‖² + ½‖v - w*‖² ≤ G puts w* into a ball (`Optimum.ball`). A penalized intercept is one more entry of w. For a free one
+there is no strong convexity, but the slope of P in b increases with b and with every x_i·w. So b* is at least every b at which
+the slope is negative for the largest x_i·w* that the ball allows, and at most every b at which it is positive for the smallest
+ones. The origin is first moved to the middle of the data; otherwise the intervals would be wider the farther the data is from 0.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
 from gordan.rows import Block
 
-# Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
-# on average (for more rows times label vectors than `MANY` only at the last two, each of which costs as much as a proof). Where
-# none of these will do, as for a hinge that has many best b: distances that grow fourfold, some at a time, and then between the
-# last two of those, in steps of these ratios.
+# The distances at which the slope in b is computed, as multiples of the one at which it changes sign if all rows are as far from
+# the origin as they are on average (with more rows times label vectors than MANY only the last two, since each costs as much as a
+# proof). If none of these is enough, as for a hinge for which many b are best, larger distances follow, some at a time, and then
+# distances between the last two of these, in steps of the ratios BETWEEN.
 NEAR = np.array([0.75, 0.9, 1.05, 1.3])
 MANY = 1 << 24
 FAR = 4.0 ** np.arange(1, 41).reshape(5, 8)
@@ -42,11 +42,12 @@ BETWEEN = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512])
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What is proved of the exact minimizer, without the data: a model file holds it.
+    """What is proved about the exact minimizer, without the data, as a model file stores it.
 
-    w is at most `radius` away from w*, and w* at most `r` from the `centre`: (w*, b*) together where the intercept is
-    penalized, columns where there is a plane for each class. For a free intercept b* + origin·w* is between the two entries of
-    `offset`; of several classes their differences are as far as the last entry, at most, from those of the others.
+    The distance of w to w* is at most `radius`, and that of w* to the `centre` at most `r`. With a penalized intercept this is
+    about (w*, b*), and with several classes about matrices with one column for each. For a free intercept b* + origin·w* is
+    between the two entries of `offset`. With several classes the last entry of `offset` bounds how far the differences of b* +
+    origin·w* between classes are from those of the other entries.
     """
 
     intercept: Intercept
@@ -57,19 +58,19 @@ class Place:
     centre: Array
 
     def row(self) -> Array:
-        """All numbers in a row, in the order above, the centre by columns."""
+        """Return all numbers as one vector, in the order above, with the centre by columns."""
         return np.concatenate(([self.radius, self.r], self.offset, self.origin, self.centre.T.ravel()))
 
     @staticmethod
     def of_row(row: Array, intercept: Intercept, d: int, k: int | None) -> Place:
-        """Of d columns, for one plane, or for k classes at once."""
+        """Return the place from such a vector, for d columns and one plane, or k classes."""
         offset, origin, centre = np.split(row[2:], np.cumsum((2 if k is None else k + 1, d)))
         entries = centre if k is None else centre.reshape(k, -1).T
         return Place(intercept, float(row[0]), float(row[1]), offset, origin, entries)
 
     @ieee_floats()
     def unproved(self, certificate: Certificate, problem: Problem) -> str:
-        """Why an accepted certificate of this data does not prove that the minimizer is in this place; empty if it does."""
+        """Return why an accepted certificate does not prove that the minimizer is in this place; empty if it does."""
         objective, b, found = proved(certificate, problem)
         if self.centre.shape != found.w.shape or self.intercept != objective.intercept:
             return "the place of the minimizer is stated for another problem"
@@ -83,12 +84,12 @@ class Place:
         return "the intercept of the minimizer is stated to be in an interval that is not proved"
 
     def _holds(self, optimum: Optimum) -> bool:
-        """Whether this is where the minimizer is for certain, for what is proved of the least value."""
+        """Return whether an interval for the least value proves that the minimizer is in this place."""
         m, r = optimum.ball
         return self.radius >= optimum.radius and self.r >= up(bounds.length((self.centre - m) * (1 + 2 * U)) + r)
 
     def label(self, X: Matrix) -> Array:
-        """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
+        """Return the number of the class that the minimizer is proved to predict for each row of X; -1 if it is undecided."""
         if self.centre.ndim == 1:
             low, high = self.scores(X)
             return np.where(low > 0, 1, np.where(high < 0, 0, -1))
@@ -102,7 +103,7 @@ class Place:
 
     @ieee_floats()
     def scores(self, X: Matrix) -> tuple[Array, Array]:
-        """x·w* + b* of one plane for the rows of X, at least and at most."""
+        """Return lower and upper bounds on x·w* + b* for the rows of X, for one plane."""
         kind = self.intercept
         if kind.grouped:
             low, high = self.offset
@@ -114,14 +115,16 @@ class Place:
         return below(lo - reach), above(hi + reach)
 
     def _reach(self, X: Matrix, r: float) -> Array:
-        """What scores of rows of X are at most away from those of the centre, where planes are up to r away from it."""
+        """Return bounds on how far scores of the rows of X are from those of the centre, for planes within r of it."""
         with np.errstate(over="ignore", invalid="ignore"):
             return _reach(np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if self.intercept.in_norm else X.norms, r)
 
 
 def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
-    """Whether the minimizers in these places are proved to predict these classes, by number: one place, or one for each class
-    against the rest."""
+    """Return a mask of the rows for which the minimizers are proved to predict these classes, given by number.
+
+    There is one place, or one for each class against the rest.
+    """
     if len(places) == 1:
         return np.asarray(places[0].label(X) == predicted)
     bounds = [place.scores(X) for place in places]
@@ -134,10 +137,11 @@ def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """The slopes in b of the losses of some planes, for any w* in their balls: `centres` has their centres as columns, `r` their
-    radii, `signs` the labels (n × k, where 0 leaves a row out). b stands for b + origin·w.
+    """The slopes in b of the losses of k planes, for all w* in their balls.
 
-    `slack` times as much as rounding may do is allowed for (see `matrix.CLAIM`); `step` are the rows worked on at a time.
+    `centres` has the centres of the balls as columns, `r` their radii, and `signs` the labels (n × k, where 0 leaves a row out).
+    Here b means b + origin·w. Bounds on rounding are multiplied by `slack` (see `matrix.CLAIM`), and `step` is the number of rows
+    of a block.
     """
 
     X: Matrix
@@ -153,10 +157,9 @@ class Slopes:
     @ieee_floats()
     @np.errstate(over="ignore", invalid="ignore")
     def offsets(self, b: Array) -> Array:
-        """b* + origin·w* of each plane, at least and at most (k × 2); b is near b*.
+        """Return a lower and an upper bound on b* + origin·w* for each plane (k × 2); b is near b*.
 
-        An end is any b at which the slope is proved to have the right sign. Some are looked at in one pass, at distances that
-        grow.
+        A bound is any b at which the slope is proved to have the right sign. Several are tried in one pass, at growing distances.
         """
         near = b + 0.5 * self._shifts[0] + 0.5 * self._shifts[1]
         near = np.where(np.isfinite(near), near, 0.0)
@@ -165,7 +168,7 @@ class Slopes:
         first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(away * self.r, 1e150)
 
         def nearest(distance: Array) -> Array:
-            """For both ends the least of these distances (2 × m × k) at which b is proved to be beyond b*; infinite if none."""
+            """Return for both ends the least of these distances (2 × m × k) proved to be beyond b*; infinite if none is."""
             proved = self.proved(np.stack((near - distance[0], near + distance[1])))
             return np.asarray(np.where(proved, distance, math.inf).min(axis=1))
 
@@ -182,7 +185,7 @@ class Slopes:
     @ieee_floats()
     @np.errstate(over="ignore", invalid="ignore")
     def proved(self, ends: Array) -> Array:
-        """Whether b* + origin·w* is proved to be at least each of ends[0], and at most each of ends[1] (2 × m × k): one pass."""
+        """Return whether b* + origin·w* is proved to be ≥ each of ends[0] and ≤ each of ends[1] (2 × m × k), in one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
         planes = np.vstack((self.centres.T, self.origin)).T  # each of them in one piece, as rows in memory are multiplied by them
         shared = planes, sizes, bounds.length(self.origin), self._shifts, ends, self.loss, self.slack
@@ -194,7 +197,7 @@ class Slopes:
 
     @cached_property
     def _shifts(self) -> Array:
-        """origin·m of each, at least and at most."""
+        """Lower and upper bounds on origin·m for each centre m."""
         return np.array([enclosed_product(self.origin, m) for m in self.centres.T]).T
 
 
@@ -211,13 +214,13 @@ def _slopes(
     loss: Loss,
     slack: float,
 ) -> tuple[Array, int]:
-    """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
-    rows these are.
+    """Return bounds on the masses of rows at each b of both `ends`, and the number of rows.
 
-    The `planes` are the centres m and, as the last column, the origin o, which is at most `far` from 0; `sizes` are what ‖m‖ and
-    r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
-    as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
-    one more: six roundings of all of them at most.
+    The first is a lower bound on the mass of the rows whose scores z improve as b moves towards b*, the second an upper bound on
+    that of the others. The `planes` are the centres m and, as the last column, the origin o with ‖o‖ ≤ far; `sizes` are upper
+    bounds on ‖m‖ and r. Scores are relative to the origin, whose product with m is between the two `shifts`. For the lower end
+    they are as large as the ball allows, for the upper end as small. They are sums of four numbers, and z of one more, so that
+    there are at most six roundings of all of them.
     """
     sums, terms = block_scores(block, planes)
     xp, sums, towards = namespace(sums), sums[:, :-1], sums[:, -1:]
@@ -242,18 +245,19 @@ def _slopes(
 
 @dataclass(frozen=True, eq=False)
 class _Ball(ABC):
-    """‖w* - m‖ ≤ r for the exact minimizer, (w*, b*) together where the intercept is penalized."""
+    """A ball ‖w* - m‖ ≤ r that contains the exact minimizer, or (w*, b*) if the intercept is penalized.
+
+    `near` is a b near b*, from which b* is searched, and `radius` bounds the distance of w to w*. `origin` and `offset` are those
+    of a `Place`; if they are None, they are found from the data.
+    """
 
     objective: Any
     m: Array
     r: float
     near: Any
-    """A b that is near b*, to look for it from."""
     radius: float = math.inf
-    """w is at most this far from w*."""
     origin: Array | None = None
     offset: Array | None = None
-    """Where a `Place` says the origin and b* + origin·w* to be; found here otherwise."""
 
     @property
     @ieee_floats()
@@ -262,12 +266,12 @@ class _Ball(ABC):
 
     @property
     def coef(self) -> Array:
-        """(d, 2), or (d, k, 2): every entry of w* lies in it."""
+        """Intervals for the entries of w*, of shape (d, 2) or (d, k, 2)."""
         return self._entries[: self.objective.X.d]
 
     @cached_property
     def place(self) -> Place:
-        """What is known without the data."""
+        """What is proved, in a form that does not need the data."""
         offset, origin = np.zeros(2 if self.m.ndim == 1 else self.m.shape[1] + 1), np.zeros(self.objective.X.d)
         if self.objective.intercept.grouped:
             offset, origin = self._placed_offset, self._origin
@@ -301,7 +305,7 @@ class Region(_Ball):
     @cached_property
     @ieee_floats()
     def intercept(self) -> tuple[float, float]:
-        """Every b* lies in it."""
+        """An interval that contains every b*."""
         kind = self.objective.intercept
         if kind.in_norm:
             low, high = self._entries[-1].tolist()
@@ -327,21 +331,23 @@ class Region(_Ball):
 
     @property
     def offset_is_proved(self) -> bool:
-        """Whether b* + origin·w* is between the two numbers of `offset`."""
+        """Whether b* + origin·w* is proved to be between the two entries of `offset`."""
         assert self.offset is not None
         known = self._slopes(1.0).proved(self.offset[:, None, None])[:, 0, 0]
         return bool((known | (self.offset == [-math.inf, math.inf])).all())
 
 
 class ClassRegion(_Ball):
-    """The ball of the minimizer of a multinomial loss, in the Frobenius norm. A free b* is unique up to a constant; its sum is 0
-    here.
+    """The ball of the minimizer of a multinomial loss, in the Frobenius norm.
 
-    Two columns of W* - m differ by √2 r at most. For a free intercept the origin is moved to a centre o, and β stands for b +
-    Wᵀo. Take any b, weights q of the rows at (m, b), ε = ½‖Σ C(q - e_y)‖₁, μ at most Σ C q_T(1 - q_T) for every set T of
-    classes, τ = -ln(1 - ε/μ) and κ = √2 r max‖x_i - o‖. Then differences of β* are within (k-1)(κ + τ) of those of β = b + mᵀo.
-    For sort β* - β; were there a gap of more than κ + τ between some classes T at the top and the others, then the odds of T
-    would grow by more than e^τ for every row, and its mass, over all rows, by more than ε, which is as much as it can.
+    A free b* is unique up to a constant, which is chosen here so that its sum is 0.
+
+    Two columns of W* - m differ by at most √2 r. For a free intercept the origin is moved to a centre o, and β = b + Wᵀo. Take
+    any b, the weights q of the rows at (m, b), ε = ½‖Σ C(q - e_y)‖₁, a lower bound μ on Σ C q_T(1 - q_T) for all sets T of
+    classes, τ = -ln(1 - ε/μ) and κ = √2 r max‖x_i - o‖. Then the differences of β* are within (k-1)(κ + τ) of those of β = b +
+    mᵀo. Proof: sort the entries of β* - β. If there were a gap of more than κ + τ between the classes T at the top and the
+    others, the odds of T would increase by a factor of more than e^τ for every row, and the mass of T over all rows by more than
+    ε, which is the most that it can increase by.
     """
 
     objective: Multinomial
@@ -349,7 +355,7 @@ class ClassRegion(_Ball):
     @cached_property
     @ieee_floats()
     def intercept(self) -> Array:
-        """(k, 2): every entry of b* lies in it."""
+        """Intervals for the entries of b*, of shape (k, 2)."""
         kind, k = self.objective.intercept, self.objective.k
         if kind.in_norm:
             found: Array = self._entries[-1]
@@ -373,13 +379,13 @@ class ClassRegion(_Ball):
 
     @property
     def offset_is_proved(self) -> bool:
-        """Whether differences of β* are as near to those of `offset` as its last entry says."""
+        """Whether differences of β* are proved to be as near to those of `offset` as its last entry says."""
         assert self.offset is not None
         return bool(self.offset[-1] >= self._spread_of(self.offset[:-1]))
 
     @cached_property
     def _offset(self) -> Array:
-        """A b that is about the best one for m: any will do."""
+        """A b near the best one for m; any b may be used."""
         objective, kept = self.objective, np.flatnonzero(self.objective.c)
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if objective.X.storage.in_memory:
@@ -391,12 +397,12 @@ class ClassRegion(_Ball):
 
     @cached_property
     def _spread(self) -> float:
-        """(k - 1)(κ + τ) for `_offset`, with room for a checker whose sums are in another order."""
+        """An upper bound on (k - 1)(κ + τ) for `_offset`, with room for a checker whose sums are in another order."""
         return self._spread_of(self._offset, CLAIM) * (1 + 2.0**-40)
 
     @ieee_floats()
     def _spread_of(self, offset: Array, slack: float = 1.0) -> float:
-        """(k - 1)(κ + τ) for this b; infinite where nothing is known."""
+        """Return an upper bound on (k - 1)(κ + τ) for this b; infinite if nothing is known."""
         objective = self.objective
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -411,7 +417,7 @@ class ClassRegion(_Ball):
 
 
 def posed(c: Certificate, problem: Problem) -> tuple[Objective | Multinomial, Array, Any]:
-    """The objective that a certificate of an optimum is about, and its plane, w and b."""
+    """Return the objective that a certificate of an optimum is about, and its w and b."""
     w = np.array(c.w, dtype=np.float64)
     if c.several:
         return Multinomial.of(problem, c), *Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T)
@@ -419,8 +425,10 @@ def posed(c: Certificate, problem: Problem) -> tuple[Objective | Multinomial, Ar
 
 
 def proved(c: Certificate, problem: Problem, slack: float = 1.0) -> tuple[Objective | Multinomial, Any, Optimum]:
-    """The objective that it is about, its b, and the interval that it proves: with scores that are rounded once, if its claim is
-    not proved otherwise."""
+    """Return the objective that a certificate is about, its b, and the interval that it proves.
+
+    Scores are rounded only once if the claim is not proved otherwise.
+    """
     objective, w, b = posed(c, problem)
     if isinstance(objective, Multinomial):
         return objective, b, objective.enclose(w, b, slack=slack)
@@ -432,12 +440,12 @@ def proved(c: Certificate, problem: Problem, slack: float = 1.0) -> tuple[Object
 
 
 def claims(c: Certificate, found: Optimum) -> bool:
-    """Whether what is proved is what the certificate claims, or more."""
+    """Return whether the interval that is proved is inside the one that the certificate claims."""
     return (c.lower or 0.0) <= found.lower and (math.inf if c.upper is None else c.upper) >= found.upper
 
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
-    """What an interval for the least value proves about the minimizer; b is one that is near b*."""
+    """Return what an interval for the least value proves about the minimizer; b is near b*."""
     return _region(objective, *optimum.ball, b, optimum.radius)
 
 
@@ -447,8 +455,10 @@ def _region(objective: Objective | Multinomial, *facts: Any) -> Region | ClassRe
 
 @ieee_floats()
 def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Array:
-    """The number of the class that the planes w, b predict for each row of X: that of the score that is more than `apart` above
-    all others; -1 where that is open. One plane predicts 1 on its positive side, else 0."""
+    """Return the number of the class that the planes w, b predict for each row of X; -1 if it is undecided.
+
+    This is the class whose score is more than `apart` above all others. One plane predicts 1 on its positive side, else 0.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if w.ndim == 1:
             lo, hi = Products.of(X, w).scores(b, np.ones(X.n))
@@ -462,14 +472,14 @@ def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Ar
 
 
 def mean_of(X: Matrix, counted: Array) -> Array:
-    """The mean of the rows that count, as computed: any point will do."""
+    """Return the mean of the rows that count, as computed; any point may be used."""
     with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
         mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
     return mean if np.isfinite(mean).all() else np.zeros(X.d)
 
 
 def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
-    """x·m, enclosed."""
+    """Return a lower and an upper bound on x·m."""
     with np.errstate(over="ignore", invalid="ignore"):
         terms = x * m
         error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
@@ -479,7 +489,7 @@ def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
 
 
 def distances(X: Matrix, origin: Array, slack: float = 1.0) -> Array:
-    """What ‖x - o‖ is at most for the rows of X; with `slack` for a claim, no less than a checker finds."""
+    """Return upper bounds on ‖x - o‖ for the rows of X; with the `slack` of a claim, no less than those of a checker."""
     with np.errstate(over="ignore", invalid="ignore"):
         products = Products.of(X, origin)
         wide = 1.0 if slack == 1 else float(np.max(dense_slack(X.d, products.terms, slack)))
@@ -488,15 +498,15 @@ def distances(X: Matrix, origin: Array, slack: float = 1.0) -> Array:
 
 
 def _more_terms(d: int) -> float:
-    """What a bound on a norm may be multiplied by where another form of X has d terms in every row."""
+    """Return a factor for bounds on norms, if another form of X may have d terms in every row."""
     return 1 + 4 * U * (d + 16)
 
 
 def _distance(norms: Any, towards: Any, length: float) -> Any:
-    """What ‖x - o‖ is at most, for x·o ≥ towards and ‖o‖ = length.
+    """Return an upper bound on ‖x - o‖ for x·o ≥ towards and ‖o‖ = length.
 
-    ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What underflows is less
-    than the TINY that `towards` is too low by.
+    ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², in which no term exceeds (‖x‖ + ‖o‖)²; rounding is at most 8u times that. Underflow is covered
+    by the TINY that is included in `towards`.
     """
     xp, whole = namespace(norms), norms + length
     squares = (norms * norms - 2.0 * towards) + length * length + 8 * U * whole * whole
@@ -505,13 +515,13 @@ def _distance(norms: Any, towards: Any, length: float) -> Any:
 
 
 def _reach(sizes: Array, r: float) -> Array:
-    """What x·w* differs by from x·m at most, for rows x of these sizes; 0 matters where r is infinite."""
+    """Return bounds on |x·w* - x·m| for rows x of these sizes; for a size of 0 this is TINY even if r is infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(sizes == 0, 0.0, sizes * (r * (1 + 4 * U))) + TINY  # NaN shows, and proves nothing
 
 
 def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
-    """(x - origin)·w* for the rows of X, at least and at most, where ‖w* - m‖ ≤ r."""
+    """Return lower and upper bounds on (x - origin)·w* for the rows of X, where ‖w* - m‖ ≤ r."""
     reach, shift = _reach(distances(X, origin), r), enclosed_product(origin, m)
     lo, hi = Products.of(X, m).scores(0.0, np.ones(X.n))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -519,7 +529,7 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
 
 
 def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
-    """What a(z) is at least and at most for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
+    """Return lower and upper bounds on a(z) for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
     if loss is Loss.HINGE:
         return (hi < 1) * 1.0, ~(lo > 1) * 1.0  # NaN may be on either side
     if loss is Loss.SQUARED_HINGE:
