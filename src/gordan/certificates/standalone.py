@@ -1083,26 +1083,30 @@ def _decimal(value: Fraction) -> decimal.Decimal:
 # ---- arithmetic: the theorem behind verified certificates ------------------------------------------------------------
 
 UNPROVED = "its weights do not prove that its rows cancel with positive weights"
-# The number of binary digits after the point with which M and Q are stored as integers.
-M_DIGITS, Q_DIGITS = 70, 60
+# The number of binary digits after the point with which M and Q are stored as integers, and the one that is tried next for
+# matrices of at most this many entries: small entries beside large ones are lost with few digits.
+FEW_DIGITS, MANY_DIGITS, FEW_ENTRIES = 70, 400, 1 << 12
 
 
 def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
     """Return whether the theorem of `verified-witness` proves that some x > 0 near t has sum_i x_i rows_i = 0."""
     if not rows[0]:
         return True
-    try:
-        scaled = _scaled(rows, t)
-    except OverflowError:
-        return False
-    sums = [sum(map(abs, column)) for column in zip(*scaled.N, strict=True)]
     r, k = len(rows[0]), len(rows)
-    heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # usually enough for a basis, and faster than all
-    return any(_theorem_holds(scaled, chosen, progress) for chosen in ([heavy, [*range(k)]] if len(heavy) < k else [heavy]))
+    for digits in (FEW_DIGITS, MANY_DIGITS) if r * k <= FEW_ENTRIES else (FEW_DIGITS,):
+        try:
+            scaled = _scaled(rows, t, digits)
+        except OverflowError:
+            return False
+        sums = [sum(map(abs, column)) for column in zip(*scaled.N, strict=True)]
+        heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # usually enough for a basis, and faster than all
+        if any(_theorem_holds(scaled, chosen, progress) for chosen in ([heavy, [*range(k)]] if len(heavy) < k else [heavy])):
+            return True
+    return False
 
 
 class Scaled(NamedTuple):
-    """The scaled rows as columns of M, in units of 2^-M_DIGITS, and their weights p.
+    """The scaled rows as columns of M, in units of 2^-digits, and their weights p.
 
     N_ji is about M_ji p_i in floats, and R is the largest entry of |Mp|, exactly.
     """
@@ -1111,9 +1115,10 @@ class Scaled(NamedTuple):
     N: list[list[float]]
     p: list[Fraction]
     R: Fraction
+    digits: int
 
 
-def _scaled(rows: list[list[Fraction]], t: list[Fraction]) -> Scaled:
+def _scaled(rows: list[list[Fraction]], t: list[Fraction], digits: int) -> Scaled:
     """Return M_ji = a_ij 2^(-e_i - f_j) and p_i = s_i 2^e_i, for the integer rows a and their weights s.
 
     The e_i bring the rows to a size of about 1, and then the f_j bring the largest M_ji p_i of each column j to about 1.
@@ -1126,11 +1131,11 @@ def _scaled(rows: list[list[Fraction]], t: list[Fraction]) -> Scaled:
     p_near = [*map(float, p)]
     sizes = [[_approximate(abs(v), -own) * near for v in row] for row, own, near in zip(a, e, p_near, strict=True)]
     f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
-    M = [[_shift(row[j], M_DIGITS - own - high) for row, own in zip(a, e, strict=True)] for j, high in enumerate(f)]  # rounded
-    N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
+    M = [[_shift(row[j], digits - own - high) for row, own in zip(a, e, strict=True)] for j, high in enumerate(f)]  # rounded
+    N = [[math.ldexp(v * near, -digits) for v, near in zip(row, p_near, strict=True)] for row in M]
     rests = (sum(map(operator.mul, column, s_whole)) for column in zip(*a, strict=True))
     R = max(abs(rest) * _power(-high) for rest, high in zip(rests, f, strict=True)) / denominator
-    return Scaled(M, N, p, R)
+    return Scaled(M, N, p, R, digits)
 
 
 def _in_integers(rows: list[list[Fraction]], t: list[Fraction]) -> tuple[list[list[int]], list[int], int]:
@@ -1153,26 +1158,26 @@ def _theorem_holds(scaled: Scaled, chosen: list[int], progress: Any) -> bool:
     basis, inverse = [chosen[i] for i in found[0]], found[1]  # the columns of N in `basis` times `inverse` are I, about
     p = [scaled.p[i] for i in basis]
     try:
-        Q = [[int(math.ldexp(value * float(own), Q_DIGITS)) for value in row] for own, row in zip(p, inverse, strict=True)]
+        Q = [[int(math.ldexp(value * float(own), scaled.digits)) for value in row] for own, row in zip(p, inverse, strict=True)]
     except OverflowError:
         return False
     sums = [sum(map(abs, row)) for row in Q]
-    distance = _distance_from_identity([[row[i] for i in basis] for row in scaled.M], Q, progress)
+    distance = _distance_from_identity([[row[i] for i in basis] for row in scaled.M], Q, 1 << 2 * scaled.digits, progress)
     # M_ji was rounded by less than a unit, which changes the sum of a row of |I - MQ| by less than the sum of all |Q_ij|
-    D = Fraction(distance + sum(sums), 1 << (M_DIGITS + Q_DIGITS))
+    D = Fraction(distance + sum(sums), 1 << 2 * scaled.digits)
     if D >= 1:
         return False
-    factor = scaled.R / (1 - D) / (1 << Q_DIGITS)
+    factor = scaled.R / (1 - D) / (1 << scaled.digits)
     return all(total * factor < own for total, own in zip(sums, p, strict=True))
 
 
-def _distance_from_identity(M: list[list[int]], Q: list[list[int]], progress: Any) -> int:
-    """Return the largest sum of a row of |I - MQ|, in units of 2^-(M_DIGITS + Q_DIGITS).
+def _distance_from_identity(M: list[list[int]], Q: list[list[int]], one: int, progress: Any) -> int:
+    """Return the largest sum of a row of |I - MQ|, in the units of MQ, in which `one` is 1.
 
     Each row of Q is packed into one large integer, with a slot for each entry, so that a row of MQ takes one product of integers
     for each row of Q.
     """
-    r, one = len(M), 1 << (M_DIGITS + Q_DIGITS)
+    r = len(M)
     largest = max(sum(map(abs, row)) for row in M) * max(max(map(abs, row)) for row in Q) + one
     size = largest.bit_length() // 8 + 1  # the bytes of a slot, which can hold twice the largest number
     packed, half = [_packed(row, 8 * size) for row in Q], 1 << (8 * size - 1)
