@@ -6,6 +6,7 @@ Whole proofs leave more room than one wrong term takes, so that they stay true w
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,10 +17,20 @@ from loss_problems import KINDS, LOSSES, matrix
 import gordan
 from gordan.certificates import losses, multinomial
 from gordan.certificates.bounds import TINY, U
-from gordan.certificates.losses import Drift, Objective, Optimum, loss_above, paid_below, proved_optimum
-from gordan.certificates.matrix import CLAIM
-from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, losses_above, weights_of
-from gordan.certificates.regions import ClassRegion, Region, Slopes, _slopes, region_of, weight_bounds
+from gordan.certificates.losses import (
+    Drift,
+    Objective,
+    Optimum,
+    RowScores,
+    loss_above,
+    paid_below,
+    proved_optimum,
+    row_constants,
+    row_terms,
+)
+from gordan.certificates.matrix import CLAIM, sum_share
+from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, Scores, _enclosed, losses_above, weights_of
+from gordan.certificates.regions import ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 
@@ -160,6 +171,42 @@ def test_entropies_of_weights_are_never_told_too_large(k):
             assert arb(found.paid[i]) >= true * (1 - arb(2) ** -40) - arb(2) ** -40
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_losses_times_weights_are_never_told_too_small(loss):
+    r = np.random.default_rng(6)
+    z, c = 1 - 10.0 ** r.uniform(-9, 3, 2000), r.uniform(0.1, 10.0, 2000)
+    zero = np.zeros(2000)
+    above = row_terms(Loss(loss), Intercept.NONE, RowScores(z, zero, zero), zero + 1, c, zero, zero, None)[0]
+    for score, own, found in zip(z.tolist(), c.tolist(), above.tolist(), strict=True):
+        assert Fraction(found) >= Fraction(own) * (1 - Fraction(score)) ** (1 + (loss == "squared_hinge"))
+
+
+def test_constants_of_rows_are_rounded_in_the_order_that_is_stated():
+    C, sample, factors, which = 0.1, np.array([0.3, 0.7, 0.0]), np.array([1.1, 1.3]), np.array([0, 1, 1])
+    assert row_constants(C, sample, factors, which).tolist() == [0.1 * (0.3 * 1.1), 0.1 * (0.7 * 1.3), 0.0]
+    assert row_constants(C, sample, None, which).tolist() == [0.1 * 0.3, 0.1 * 0.7, 0.0]
+    assert row_constants(C, None, factors, which).tolist() == [0.1 * 1.1, 0.1 * 1.3, 0.1 * 1.3]
+    assert sample.tolist() == [0.3, 0.7, 0.0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_several_classes_are_off_by_as_much_as_their_sizes_say(kind):
+    """2u(k + 4)(‖x‖‖w‖ + |b|) for the k - 1 additions of products and that of b, in memory and where the rows are."""
+    X, which, c = rows()
+    of = Multinomial(matrix(X), which, 3, c, Intercept(kind))
+    W, b = np.random.default_rng(9).standard_normal((3, 3)), np.array([3.0, 0.0, -5.0])
+    lengths, norms = np.linalg.norm(W, axis=0), np.linalg.norm(X, axis=1)[:, None]
+    terms = float(of.X.products(W)[1])
+    whole = 2 * U * (terms + 5) * (norms * lengths + np.abs(b))
+    ((s, radius, *_),) = of.X.storage.each_block(_enclosed, (which,), (W, c, of.X.norms, b, lengths))
+    np.testing.assert_allclose(s, X @ W + b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(radius, whole, rtol=1e-9)
+    s, radius = Scores.of(of.X, W).enclosed(of.X, b, slice(None))
+    absolute = np.minimum(norms * lengths, (np.abs(X) @ np.abs(W).max(axis=1))[:, None])
+    np.testing.assert_allclose(s, X @ W + b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(radius, 2 * U * (terms + 5) * (absolute + np.abs(b)), rtol=1e-9)
+
+
 # ---- sums over rows -----------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +239,9 @@ def test_pieces_of_the_rows_do_not_matter(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_facts_are_the_sums_that_they_say(kind):
+@pytest.mark.parametrize("cache", [1 << 15, 16])
+def test_facts_are_the_sums_that_they_say(kind, cache, monkeypatch):
+    monkeypatch.setattr(losses, "NUMBERS_IN_CACHE", cache)
     X, which, c = rows()
     of = Multinomial(matrix(X), which, 3, c, Intercept(kind))
     W = np.random.default_rng(9).standard_normal((3, 3))
@@ -300,6 +349,7 @@ SURPLUS = {
     "the other class": {"masses": Masses(np.zeros(2), np.array([3.0, 6.0]), np.array([4.5, 4.5]), 0.01)},
     "drifts": {"drifts": np.array([2.0, 1.0])},
     "mixed rows": {"masses": Masses(np.array([2.0**50, 0.0]), np.array([6.0, 3.0]), np.array([4.5, 4.5]), 0.01)},
+    "equal masses that are rounded": {"masses": Masses(np.zeros(2), np.full(2, 2.0**50), np.full(2, 2.0**50), 0.0)},
     "no class is too heavy": {"masses": Masses(np.zeros(2), np.array([1.0, 1.0]), np.array([4.5, 4.5]), 0.01)},
 }
 
@@ -396,6 +446,15 @@ def test_masses_of_rows_that_gain_and_lose_as_b_grows(loss):
             expected[end, j] = np.where(gaining, mass, 0).sum(axis=0), np.where(gaining, 0, mass).sum(axis=0)
     assert count == len(X)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-300)
+    # of these masses, which are sums with errors of 20% then, the first must exceed the second for certain
+    share, decided = slack * sum_share(len(X), 1), 0
+    for b in np.linspace(-6, 6, 200):
+        ends = np.full((2, 1, 2), b)
+        ((found, _),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), (*shared[:4], ends, *shared[5:]))
+        gains, lost = found[:, :, 0], found[:, :, 1]
+        assert of.proved(ends).tolist() == (gains * (1 - share) > lost * (1 + share)).tolist()
+        decided += np.count_nonzero((gains > lost) != (gains * (1 - share) > lost * (1 + share)))
+    assert decided
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
@@ -431,3 +490,53 @@ def test_a_constant_in_the_intercepts_of_classes_does_not_matter():
     np.testing.assert_allclose(here, there, atol=1e-9)
     assert here[:, 0].sum() <= 0 <= here[:, 1].sum()
     assert np.ptp(here, axis=1).max() < 0.1
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_intervals_for_the_intercepts_of_classes(k):
+    """b*_j is the mean of its differences from the others, one of which is 0: the width counts k - 1 of k times."""
+    X, which, c = rows(k=k)
+    of = Multinomial(matrix(X), which, k, c)
+    region = ClassRegion(of, np.zeros((3, k)), 0.125, np.zeros(k), origin=np.array([3.0, 4.0, 0.0]))
+    b = np.arange(k) + 2.0
+    vars(region).update(_offset=b, _spread=0.5)
+    wide = (0.5 + math.sqrt(2) * 0.125 * 5) * (1 - 1 / k)
+    expected = np.column_stack((b - b.mean() - wide, b - b.mean() + wide))
+    np.testing.assert_allclose(region.intercept, expected, rtol=1e-12, atol=1e-12)
+    assert (np.ptp(region.intercept, axis=1) >= 2 * wide).all()
+
+
+@pytest.mark.parametrize("slack", [1.0, CLAIM])
+def test_the_spread_of_the_intercepts_of_classes(slack, monkeypatch):
+    """(k - 1)(κ + τ), κ = √2 r max‖x - o‖ and τ = -ln(1 - ε/μ); nothing is known from ε = μ/2 on."""
+    X, which, c = rows()
+    of, origin = Multinomial(matrix(X), which, 3, c), np.array([1.0, 0.5, 0.0])
+    region = ClassRegion(of, np.zeros((3, 3)), 0.01, np.zeros(3), origin=origin)
+    kappa = math.sqrt(2) * 0.01 * np.linalg.norm(X - origin, axis=1)[c > 0].max()
+    for excess, least in ((0.0, 1.0), (0.1, 1.0), (0.3, 8.0), (0.6, 1.0), (0.1, 0.0), (math.nan, 1.0), (math.inf, 1.0)):
+        monkeypatch.setattr(Multinomial, "balance", lambda *_, found=(excess, least): found)
+        spread = region._spread_of(np.zeros(3), slack)
+        if least > 0 and slack * excess / least < 0.5:
+            expected = 2 * (kappa - math.log1p(-slack * excess / least))
+            assert spread == pytest.approx(expected, rel=1e-9)
+            assert spread >= expected * (1 - 1e-15)
+        else:
+            assert spread == math.inf
+
+
+def test_places_of_another_problem_are_refused():
+    X, which, _ = rows()
+    result = gordan.minimize_loss(X, which > 0, loss="logistic")
+    certificate, problem = result.certificate, result._evidence.question.problem
+    of, optimum = result._evidence.question.objective, result._optimum
+    place = region_of(of, optimum, result.b).place
+    assert place.unproved(certificate, problem) == ""
+    assert "another problem" in replace(place, intercept=Intercept.NONE).unproved(certificate, problem)
+    assert "another problem" in replace(place, centre=np.append(place.centre, 0.0)).unproved(certificate, problem)
+    # of a plane that is far off, nothing is known but that the least value is not negative
+    start = replace(certificate, w=(5.0, -5.0, 5.0), b=0.0, lower=None, upper=None)
+    _, b, found = proved(start, problem)
+    assert found.lower == 0
+    for lower in (0.0, 1.0):
+        known = replace(found, lower=lower, upper=found.upper * (1 + 1e-9), v=np.zeros(3), error=0.0)
+        assert (region_of(of, known, b).place.unproved(start, problem) == "") == (lower == 0)
