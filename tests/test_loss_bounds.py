@@ -30,6 +30,7 @@ from gordan.certificates.losses import (
 )
 from gordan.certificates.matrix import CLAIM, sum_share
 from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, Scores, _enclosed, losses_above, weights_of
+from gordan.certificates.optima import Objectives
 from gordan.certificates.regions import ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
@@ -409,17 +410,16 @@ def test_weights_of_no_class_are_the_largest_twice():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_slopes_of_hinges_are_between_their_bounds(loss):
     r = np.random.default_rng(5)
-    lo = np.concatenate((1 - 10.0 ** r.uniform(-15, 3, 500), r.uniform(-3, 3, 500), [1.0, math.nan]))
-    hi = lo + np.concatenate((10.0 ** r.uniform(-15, 1, 1000), [0.0, 0.0]))
-    light, heavy = weight_bounds(Loss(loss), lo, hi)
+    z = np.concatenate((1 - 10.0 ** r.uniform(-15, 3, 500), r.uniform(-3, 3, 500), [1.0, math.nan]))
+    light, heavy = weight_bounds(Loss(loss), z)
     assert (light[-2], heavy[-2]) == (0.0, 1.0 if loss == "hinge" else 0.0)
     assert not light[-1] > 0
     assert not heavy[-1] < 1
-    for low, high, least, most in zip(lo[:-2].tolist(), hi[:-2].tolist(), light.tolist(), heavy.tolist(), strict=False):
-        slopes = [max(Fraction(0), 2 * (1 - Fraction(z))) if loss == "squared_hinge" else Fraction(z < 1) for z in (high, low)]
-        assert Fraction(least) <= slopes[0] <= slopes[1] <= Fraction(most)
-        assert Fraction(least) >= slopes[0] * (1 - Fraction(9, 2**53))
-        assert Fraction(most) <= slopes[1] * (1 + Fraction(9, 2**53))
+    for score, least, most in zip(z[:-2].tolist(), light.tolist(), heavy.tolist(), strict=False):
+        slope = max(Fraction(0), 2 * (1 - Fraction(score))) if loss == "squared_hinge" else Fraction(score < 1)
+        assert Fraction(least) <= slope <= Fraction(most)
+        assert Fraction(least) >= slope * (1 - Fraction(9, 2**53))
+        assert Fraction(most) <= slope * (1 + Fraction(9, 2**53))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -540,3 +540,12 @@ def test_places_of_another_problem_are_refused():
     for lower in (0.0, 1.0):
         known = replace(found, lower=lower, upper=found.upper * (1 + 1e-9), v=np.zeros(3), error=0.0)
         assert (region_of(of, known, b).place.unproved(start, problem) == "") == (lower == 0)
+
+
+def test_places_of_many_label_vectors_say_how_far_their_planes_are():
+    X, which, c = rows()
+    signs = np.array([[1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])[:, which].T
+    of = Objectives(matrix(X), signs, Loss.LOGISTIC, c, Intercept.FREE)
+    optima = of.enclose(np.zeros((3, 2)), np.zeros(2))
+    places = of.places(optima, np.zeros(2))
+    assert [(place.radius, place.r) for place in places] == [(optimum.radius, optimum.ball[1]) for optimum in optima]

@@ -658,3 +658,19 @@ def test_sizes_that_are_in_range():
     for some in ([], *([x] for x in sizes), *([x, y] for x in sizes for y in sizes), *([0.0, 1.0, x] for x in sizes)):
         expected = all(x == 0 or ends[0] <= x <= ends[1] for x in some)
         assert verified.in_range(np.array(some)) is expected, some
+
+
+def test_relations_express_a_column_of_their_own_by_others():
+    assert verified._independent([((2, 1), (0, -1))], 3) == [0, 1]
+    assert verified._independent([((2, -3),), ((1, 2), (0, 5))], 4) == [0, 3]
+    malformed = [
+        [()],
+        [((2, 0), (0, 1))],  # says nothing about column 2
+        [((2, 1), (2, -1))],
+        [((3, 1),)],
+        [((-1, 1),)],
+        [((2, 1), (0, -1)), ((2, 1), (1, -1))],
+        [((2, 1), (1, -1)), ((1, 1), (0, -1))],  # by a column that is left out as well
+    ]
+    for dependent in malformed:
+        assert verified._independent(dependent, 3) is None

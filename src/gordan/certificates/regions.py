@@ -237,7 +237,7 @@ def _slopes(
         for b in some:
             z, wide = (scores + b) * y, rounded + slack * 16 * U * abs(b)
             end = xp.where(gaining, z + wide, z - wide)  # where a weight is at least or at most what is asked for
-            light, heavy = weight_bounds(loss, end, end)
+            light, heavy = weight_bounds(loss, end)
             gains = xp.where(gaining & used, (c * light - TINY).clip(min=0.0), 0.0)
             found += [added(gains), added(xp.where(gaining | ~used, 0.0, c * heavy + TINY))]
     return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
@@ -528,12 +528,11 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
         return below(below(lo - shift[1]) - reach), above(above(hi - shift[0]) + reach)
 
 
-def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
-    """Return lower and upper bounds on a(z) for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
+def weight_bounds(loss: Loss, z: Array) -> tuple[Array, Array]:
+    """Return lower and upper bounds on a(z). At z = 1 the hinge has slopes from 0 to 1."""
     if loss is Loss.HINGE:
-        return (hi < 1) * 1.0, ~(lo > 1) * 1.0  # NaN may be on either side
+        return (z < 1) * 1.0, ~(z > 1) * 1.0  # NaN may be on either side
     if loss is Loss.SQUARED_HINGE:
-        light = 2.0 * (1.0 - hi).clip(min=0.0) * (1 - 2 * U)
-        return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)
-    at_hi = elementary.sigmoid(hi)
-    return at_hi[0], (at_hi if lo is hi else elementary.sigmoid(lo))[1]
+        slope = 2.0 * (1.0 - z).clip(min=0.0)
+        return slope * (1 - 2 * U), slope * (1 + 2 * U)
+    return elementary.sigmoid(z)
