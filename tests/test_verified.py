@@ -674,3 +674,36 @@ def test_relations_express_a_column_of_their_own_by_others():
     ]
     for dependent in malformed:
         assert verified._independent(dependent, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("rest", "delta", "proved"), [(0.5, 0.4, True), (0.65, 0.4, False), (0.1, 0.6, False), (0.1, 0.49, True)]
+)
+def test_the_theorem_needs_room_for_the_inverse(monkeypatch, rest, delta, proved):
+    """Σ|Q_i| ρ/(1 - δ) < p_i and δ < ½, for an inverse whose distance δ from the exact one is known."""
+    monkeypatch.setattr(verified, "_right_inverses", lambda M, signs, p: (np.array([[1.0, 0.0]]), np.array([delta])))
+    S, T, P = np.array([[1.0], [1.0]]), np.array([[2.0 - rest]]), np.array([[1.0], [1.0]])
+    assert verified.nonnegative_combinations(S, T, P).tolist() == [proved]
+    M, signs, p = np.array([[1.0, 1.0 - rest]]), np.array([[1.0, -1.0]]), np.array([[1.0, 1.0]])
+    found = verified._deviations(M, signs, p, np.zeros(2, int), 1.0)
+    assert (found < math.inf).tolist() == [proved]
+    if proved:
+        assert found[0] == pytest.approx(rest / (1 - delta) / 2, rel=1e-5)
+        assert found[0] >= rest / (1 - delta) / 2
+    assert verified._deviations(M, signs, p, np.zeros(2, int), 20.0).tolist() == [math.inf]
+    assert verified.independent(S) == (delta < 0.5)
+    for name, given in {"S": (S * 1e-200, T, P), "T": (S, T * 1e200, P), "P": (S, T, P * np.array([[1.0], [1e-200]]))}.items():
+        assert not verified.nonnegative_combinations(*given).any(), name
+
+
+def test_scores_are_off_by_as_much_as_their_terms_say():
+    """2V(k + 4) times the sum of sizes: what is orthogonal to a row is proved to be positive once that much is added."""
+    S = np.random.default_rng(0).standard_normal((50, 7))
+    for rows in (S, sp.csr_array(S)):
+        np.testing.assert_allclose(verified.Scores(rows).off, 2 * verified.V * 11 * np.abs(S).sum(axis=1), rtol=1e-9)
+    for x, y in S[:, :2]:
+        row, across = np.array([[x, y]]), np.array([[y], [-x]])
+        scores = verified.Scores(row)
+        for more, positive in ((-2.0, False), (0.5, False), (2.0, True)):
+            added = across + row.T * (more * scores.off[0] * np.abs(across).max() / (row @ row.T))
+            assert scores.positive(added).tolist() == [positive]
