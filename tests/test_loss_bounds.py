@@ -431,15 +431,17 @@ def test_masses_of_rows_that_gain_and_lose_as_b_grows(loss):
     of = Slopes(matrix(X), signs, c, Loss(loss), m, r, np.zeros(3), slack)
     ends = np.array([[[-2.0, -1.5], [-0.5, 0.0]], [[0.1, 0.2], [1.5, 2.5]]])
     sizes = np.array([np.linalg.norm(m, axis=0), r])
-    shared = np.column_stack((m, np.zeros(3))), sizes, 0.0, of._shifts, ends, Loss(loss), slack
+    least, most = shifts = np.array([[0.25, -0.75], [0.5, -0.5]])  # as if the origin were elsewhere
+    vars(of)["_shifts"] = shifts
+    shared = np.column_stack((m, np.zeros(3))), sizes, 0.0, shifts, ends, Loss(loss), slack
     ((found, count),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), shared)
     terms, norms, sums = float(of.X.products(m)[1]), np.linalg.norm(X, axis=1)[:, None], X @ m
     radius = slack * 2 * U * (terms + 5) * norms * sizes[0] + norms * r
     expected = np.empty_like(found)
     for end, side in ((0, 1), (1, -1)):
         for j, b in enumerate(ends[end]):
-            wide = slack * 16 * U * (np.abs(sums) + radius + np.abs(b))
-            z, gaining = (sums + side * radius + b) * signs, signs == side
+            wide = slack * 16 * U * (np.abs(sums) + np.abs(least) + np.abs(most) + radius + np.abs(b))
+            z, gaining = (sums - shifts[end] + side * radius + b) * signs, signs == side
             z = np.where(gaining, z + wide, z - wide)
             slopes = {"hinge": z < 1, "squared_hinge": 2 * np.maximum(1 - z, 0), "logistic": 1 / (1 + np.exp(z))}[loss]
             mass = c[:, None] * np.abs(signs) * slopes
