@@ -115,11 +115,13 @@ class LossEvidence:
         if proposal.w is None or not np.isfinite(proposal.w).all() or not np.isfinite(proposal.b).all():
             return False
         w, b, smoothing = proposal.w, proposal.b, proposal.smoothing
-        weights_follow = objective.loss.smooth or smoothing is not None
+        weights_follow = (objective.loss.smooth and proposal.p is None) or smoothing is not None
         stated = NO_WEIGHTS if weights_follow else self._weights_to_state(w, float(b), proposal.p)
+        if objective.loss.smooth and len(stated[0]) > MOST_WEIGHTS:
+            stated = NO_WEIGHTS
         self._prove(w, b, *stated, smoothing=smoothing)
         wide = max(self.question.tol, WIDE)
-        if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > wide:
+        if objective.loss is Loss.SQUARED_HINGE and weights_follow and self.bracket_width > wide:
             rows, alpha = self._weights_to_state(w, float(b), proposal.p)
             if len(rows) <= MOST_WEIGHTS:
                 self._prove(w, b, rows, alpha)

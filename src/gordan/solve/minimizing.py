@@ -16,7 +16,7 @@ from gordan.arrays import Array
 from gordan.checkpoint import fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import InputError
-from gordan.ledger.optimum import LossEvidence, LossQuestion
+from gordan.ledger.optimum import MOST_WEIGHTS, LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
@@ -46,9 +46,9 @@ class Tuning:
     lost: float = 1e-16
     # At a gap of this share of the value w has all the digits that it can have.
     settled: float = 1e-26
-    # The squared hinge of dense rows that a plane nearly separates: if the gap is still wide after this many steps, it is solved
-    # again with shares of C first (`loss_newton`).
-    continued: int = 40
+    # The squared hinge of dense rows that a plane nearly separates: if the relative gap is above one of these after so many steps,
+    # it is solved again with shares of C first (`loss_newton`).
+    continued: tuple[tuple[int, float], ...] = ((8, 1e3), (20, 0.1))
     # How many sets of rows with weight are tried, and how far below 1 rounding alone may leave a score.
     supports: int = 100
     lost_of_one: float = 1e-14
@@ -469,7 +469,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         best, least = min(gap, best), min(upper, least)
         if waited >= TUNING.patience or task.spent():
             return
-        if newton.steps == TUNING.continued and gap > NEWTON.share_tol * upper and may_continue:
+        if may_continue and any(newton.steps == steps and gap > wide * upper for steps, wide in TUNING.continued):
             newton = replace(Newton.start(task.rows, task.free, _continued(task), task.time), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
@@ -599,15 +599,16 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         yield from by_newton(task, w)
         return
     for v, alpha, done in _epochs(task, None):
-        found = replace(_looked(task, Newton.start(task.rows, task.free, v))[0], steps=done)
+        newton = Newton.start(task.rows, task.free, v)
+        found = replace(_looked(task, newton)[0], steps=done)
+        near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
+        if near and found.gap > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
+            found = _with_weights(task, newton, alpha, found)
         yield found
         if task.spent():
             return
-        near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
-        if (
-            near and found.gap > EPOCHS.near * task.tol
-        ):  # weights that follow from w are C times as far off as those of the ascent
-            yield from _then(found, by_newton(task, v))
+        if near and (found.stated or found.gap > EPOCHS.near * task.tol):
+            yield from _then(found, by_newton(task, found.w))
             return
         if task.free and done >= EPOCHS.free:  # the plane with a penalized b is a neighbour, and takes a tenth of the epochs
             for found in by_ascent(replace(task, free=False)):
@@ -615,6 +616,21 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
                     break
             yield from _then(replace(found, steps=done + found.steps), by_newton(task, found.w))
             return
+
+
+def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Found:
+    """What is found with these weights instead of those that follow from w, which are C times as far off, if that is enough.
+
+    A free b is moved to its best place, and the weights of the heavier class are reduced to the mass of the other.
+    """
+    if task.free:
+        _shift(newton, task.weights, task.curvature)
+        masses = {side: float(np.sum(alpha, where=task.rows.signs == side)) for side in (1, -1)}
+        shares = {side: min(1.0, masses[-side] / masses[side]) if masses[side] > 0 else 1.0 for side in masses}
+        alpha = alpha * np.where(task.rows.signs > 0, shares[1], shares[-1])
+    w, upper, lower = newton.w, task.value(newton.w, newton.z), task.dual(alpha, task.rows.combine(alpha))
+    enough = upper - lower <= TUNING.share * task.tol * upper
+    return Found(w, alpha.copy(), lower, upper, found.steps, stated=True) if enough else found
 
 
 def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
