@@ -25,7 +25,7 @@ from gordan.arrays import Array, dot, is_sparse, namespace
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
-from gordan.rows import Rows
+from gordan.rows import Rows, available
 from gordan.solve.loss_newton import TUNING as NEWTON
 
 
@@ -41,6 +41,12 @@ class Tuning:
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
+    # One of each label vector, where X is larger than so many times all of them or they take so many bytes at most, is worth it if
+    # the last direction took this share of the steps that cost as much; after planes of a part of the rows so many are expected.
+    own_of_entries: float = 2.0
+    own_bytes: int = 1 << 26
+    worth_own: float = 0.5
+    after_part: int = 15
     # So many steps, and so many times as many as with a new preconditioner, are worth one of the second derivatives as they are.
     stale: float = 6.0
     more_than_fresh: float = 1.5
@@ -137,14 +143,22 @@ class Table:
         step = balancing_step(g, here.bend)
         return step, np.full(len(g), apart.any() and np.isfinite(step).all())
 
-    def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False) -> list[Array]:
+    def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False, over_rows: tuple[Any, ...] = ()) -> list[Array]:
         """What `work` gives for planes W with b as their last row, and whatever else it needs."""
         if not self.rows.constant:
             W = np.vstack((W, np.zeros((1, W.shape[1]))))
         begin = time.perf_counter()
-        found = self.rows.reduce(work, (self.Y, self.c), (W, *more, self.loss), rough=rough)
+        found = self.rows.reduce(work, over_rows or (self.Y, self.c), (W, *more, self.loss), rough=rough)
         self.pace = max(time.perf_counter() - begin, 0.5 * self.pace)
         return found
+
+    def curvatures(self, W: Array, todo: Array) -> Array | None:
+        """The second derivatives of the losses of these label vectors (n × k), for rows in memory; else None."""
+        if not self.rows.in_memory or self.loss.several:
+            return None
+        y, c = _counted(self.Y, self.c, todo)
+        z = y * self.rows.scores(W)
+        return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
 
     def columns(self, sums: Array, constant: Array) -> Array:
         """Aᵀq from Xᵀq and Σ q."""
@@ -192,7 +206,7 @@ def planes(
     rows, k = table.rows, table.Y.shape[1]
     W = _from_part(table, tol, spent) if start is None else start
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
-    precondition = Preconditioner(table)
+    precondition = Preconditioner(table, TUNING.after_part if start is None and W.any() else 0)
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
         size = table.dot(J * here.gradient, here.gradient)
@@ -218,7 +232,7 @@ def planes(
             worth = TUNING.patience if _few_count(table, here) else int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
             if rows.in_memory and worth < TUNING.least_cg and W.any():
                 break
-            precondition.renew(W, todo[far])
+            precondition.renew(W, todo[far], worth)
             step[:, far], met = _conjugate_gradients(
                 table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
             )
@@ -230,8 +244,8 @@ def planes(
         # what does not fall any more is as good as floats can tell
         better = falls | shifted | near
         todo, here = todo[better], here.some(better)
-        if len(far) and not met and rows.in_memory:  # where each label vector is worth a factorization of its own
-            break
+        if len(far) and not met and rows.in_memory and (precondition.each or not precondition.may_be_own):
+            break  # where each label vector is worth a factorization of its own
     if table.free and len(todo):
         _balance(table, W, todo)
     return W, steps
@@ -406,22 +420,39 @@ def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, h
 
 @dataclass(eq=False)
 class Preconditioner:
-    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h; with
-    nothing, where columns are many. `used` are the steps of conjugate gradients that the last direction took."""
+    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h, or of
+    `each` label vector; with nothing, where columns are many. `used` are the steps of conjugate gradients that the last direction
+    took."""
 
     table: Table
-    solve: Callable[[Array], Array] = np.array  # a copy
     used: int = 0
+    shared: Callable[[Array], Array] = np.array  # a copy
+    each: dict[int, Callable[[Array], Array]] = field(default_factory=dict)
     fresh: float = math.nan
     """Those that the first direction took after it was made."""
 
-    def renew(self, W: Array, todo: Array) -> None:
-        """Make it, or make it anew for these label vectors where that is worth it."""
+    @property
+    def may_be_own(self) -> bool:
+        """Whether there is room for one of each label vector, as long as X takes more: for rows in memory."""
+        rows, k = self.table.rows, self.table.Y.shape[1]
+        size = 8 * k * rows.d**2
+        own = rows.in_memory and not rows.sparse and self.table.one_by_one and rows.d <= NEWTON.most_factorized and not self.table.loss.several
+        return own and size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
+
+    def solve(self, r: Array, own: Array) -> Array:
+        """Residuals of these label vectors, as columns, times its inverse."""
+        return np.column_stack([self.each[j](r[:, i]) for i, j in enumerate(own)]) if self.each else self.shared(r)
+
+    def renew(self, W: Array, todo: Array, worth: int) -> None:
+        """Make it, or make it anew for these label vectors where that is worth it: so many steps cost as much as one of each."""
         d, rows = self.table.rows.d, self.table.rows
         if math.isnan(self.fresh):
             self.fresh = self.used or math.nan
-        made = self.solve is not np.array
-        if d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
+        made = self.shared is not np.array
+        if self.used >= TUNING.worth_own * worth and self.may_be_own:
+            self._renew_each(W[:, todo], todo)
+            return
+        if self.each or d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return
@@ -432,7 +463,19 @@ class Preconditioner:
         H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
         H = H + np.diag(self.table.J[:, 0])
         if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
-            self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
+            self.shared, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
+
+    def _renew_each(self, W: Array, todo: Array) -> None:
+        table, rows = self.table, self.table.rows
+        h = table.curvatures(W, todo)
+        assert h is not None
+        column = rows.combine(h)
+        for i, j in enumerate(todo):
+            products = rows.storage.second_moments(h[:, i], rows.threads or available())
+            H = np.block([[products, column[:-1, i : i + 1]], [column[None, :, i]]]) if rows.constant else products
+            self.each[int(j)] = rows.storage.solving(H + np.diag(table.J[:, 0]))
+        rows.passes += float(np.count_nonzero(h)) / rows.n
+        self.fresh, self.used = math.nan, 0
 
 
 class Effort(NamedTuple):
@@ -455,20 +498,23 @@ def _conjugate_gradients(
     """For each column s with (J + AᵀhA) s = -gradient, nearly; and whether so many steps as are worth it were enough for most of
     them."""
     most = max(effort.most, TUNING.least_cg)
-    step, r = np.zeros_like(gradient), -gradient
-    q = precondition.solve(r)
+    step, r, h = np.zeros_like(gradient), -gradient, table.curvatures(W, todo)
+    q = precondition.solve(r, todo)
     p, rq = q, table.dot(r, q)
     aim, left, J = effort.enough**2 * rq, np.arange(gradient.shape[1]), table.J
     for precondition.used in range(1, most + 1):
         if not len(left) or effort.spent():
             break
-        wide = np.hstack((W[:, left], p))
-        Hp = J * p + table.columns(*table.reduce(table.work.curved, wide, todo[left], rough=True))
+        if h is None:
+            bent = table.reduce(table.work.curved, np.hstack((W[:, left], p)), todo[left], rough=True)
+        else:
+            bent = table.reduce(_bent, p, left, rough=True, over_rows=(h,))
+        Hp = J * p + table.columns(*bent)
         bend = table.dot(p, Hp)
         t = np.where(bend > 0, rq / bend, 0.0)
         step[:, left] += t * p
         r = r - t * Hp
-        q = precondition.solve(r)
+        q = precondition.solve(r, todo[left])
         new = table.dot(r, q)
         p = q + (new / rq) * p
         on = (new > aim[left]) & (bend > 0)
@@ -515,6 +561,12 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[An
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z = y * both[:, :k]
     bent = c * loss.curvature(z, loss.weight(z)) * both[:, k:]
+    return x.T @ bent, bent.sum(0)
+
+
+def _bent(x: Any, h: Any, p: Any, left: Any, loss: Any) -> tuple[Any, ...]:
+    """As `_curved`, for second derivatives h that are known."""
+    bent = h[:, left] * (x @ p[:-1] + p[-1])
     return x.T @ bent, bent.sum(0)
 
 

@@ -50,6 +50,8 @@ class Tuning:
     # Entries of dense rows up to which they are held as one signed array, and second moments are one product of matrices: passes
     # over so few entries are mostly calls.
     at_once: int = 1 << 17
+    # Entries of rows that are copied at a time for second moments.
+    taken: int = 1 << 23
     # Copies of a factorized matrix in memory.
     copies: int = 3
 
@@ -309,11 +311,16 @@ def second_moment(rows: Rows, i: Array, h: Array) -> Array:
         own = sign * h > 0
         if not own.any():
             continue
-        if rows.storage.on_device or (len(i) == rows.n and own.all()):
+        if not rows.in_memory or (len(i) == rows.n and own.all()):
             q = np.zeros(rows.n)  # one for each row: it is placed where the rows are
             q[i[own]] = sign * h[own]
             products = rows.moments(q)[0]
-        else:
-            products = rows.moments(sign * h[own], i[own])[0]
-        total += sign * (rows.fetch(products) if rows.storage.on_device else products)
+            total += sign * (rows.fetch(products) if rows.storage.on_device else products)
+            continue
+        # of a copy of these rows: among the others they would be read in pieces of a few rows
+        each = max(1, int(TUNING.taken * rows.n / rows.entries))
+        for lo in range(0, int(own.sum()), each):
+            some = np.flatnonzero(own)[lo : lo + each]
+            part = rows.take(i[some])
+            total += sign * part.moments(sign * h[some])[0]
     return total
