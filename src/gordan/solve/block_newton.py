@@ -25,8 +25,9 @@ from gordan.arrays import Array, dot, is_sparse, namespace
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
-from gordan.rows import Rows, available
+from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
+from gordan.solve.loss_newton import second_moment
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class Tuning:
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
-    # One of each label vector, where X is larger than so many times all of them or they take so many bytes at most, is worth it if
-    # the last direction took this share of the steps that cost as much; after planes of a part of the rows so many are expected.
+    # A preconditioner of each label vector: all of them may take so many bytes, or so many for each entry of X. They are worth it
+    # if the last direction took this share of the steps that cost as much; after planes of a part so many are expected.
     own_of_entries: float = 2.0
     own_bytes: int = 1 << 26
-    worth_own: float = 0.5
+    worth_own: float = 0.25
     after_part: int = 15
     # So many steps, and so many times as many as with a new preconditioner, are worth one of the second derivatives as they are.
     stale: float = 6.0
@@ -420,24 +421,27 @@ def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, h
 
 @dataclass(eq=False)
 class Preconditioner:
-    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h, or of
-    `each` label vector; with nothing, where columns are many. `used` are the steps of conjugate gradients that the last direction
-    took."""
+    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h, or
+    with that of `each` label vector; with nothing, where columns are many. `used` are the steps of conjugate gradients that the
+    last direction took."""
 
     table: Table
     used: int = 0
     shared: Callable[[Array], Array] = np.array  # a copy
     each: dict[int, Callable[[Array], Array]] = field(default_factory=dict)
+    moments: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    """AᵀhA and h of those."""
     fresh: float = math.nan
     """Those that the first direction took after it was made."""
 
     @property
     def may_be_own(self) -> bool:
-        """Whether there is room for one of each label vector, as long as X takes more: for rows in memory."""
-        rows, k = self.table.rows, self.table.Y.shape[1]
-        size = 8 * k * rows.d**2
-        own = rows.in_memory and not rows.sparse and self.table.one_by_one and rows.d <= NEWTON.most_factorized and not self.table.loss.several
-        return own and size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
+        """Whether one of each label vector may be made: dense rows in memory that are no part, with room for all of them."""
+        table, rows = self.table, self.table.rows
+        size = 8 * table.Y.shape[1] * rows.d**2
+        dense = rows.in_memory and not rows.sparse and rows.d <= NEWTON.most_factorized
+        room = size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
+        return dense and room and table.one_by_one and not table.loss.several
 
     def solve(self, r: Array, own: Array) -> Array:
         """Residuals of these label vectors, as columns, times its inverse."""
@@ -449,8 +453,7 @@ class Preconditioner:
         if math.isnan(self.fresh):
             self.fresh = self.used or math.nan
         made = self.shared is not np.array
-        if self.used >= TUNING.worth_own * worth and self.may_be_own:
-            self._renew_each(W[:, todo], todo)
+        if 0 < self.used >= TUNING.worth_own * worth and self.may_be_own and self._renew_each(W[:, todo], todo):
             return
         if self.each or d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
             return
@@ -465,17 +468,25 @@ class Preconditioner:
         if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
             self.shared, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
-    def _renew_each(self, W: Array, todo: Array) -> None:
+    def _renew_each(self, W: Array, todo: Array) -> bool:
+        """Make one of each of these label vectors from what has changed since the last one; whether time and numbers allow it."""
         table, rows = self.table, self.table.rows
         h = table.curvatures(W, todo)
         assert h is not None
-        column = rows.combine(h)
-        for i, j in enumerate(todo):
-            products = rows.storage.second_moments(h[:, i], rows.threads or available())
-            H = np.block([[products, column[:-1, i : i + 1]], [column[None, :, i]]]) if rows.constant else products
-            self.each[int(j)] = rows.storage.solving(H + np.diag(table.J[:, 0]))
-        rows.passes += float(np.count_nonzero(h)) / rows.n
+        for own, j in zip(h.T, todo.tolist(), strict=True):
+            products, held = self.moments.get(j, (np.zeros((rows.d, rows.d)), np.zeros(rows.n)))
+            changed, active = np.flatnonzero(own != held), np.flatnonzero(own)
+            if len(changed) < len(active):
+                products = products + second_moment(rows, changed, (own - held)[changed])
+            else:
+                products = second_moment(rows, active, own[active])
+            if table.spent() or not np.isfinite(products).all():
+                self.each.clear()
+                return False
+            self.moments[j] = products, own
+            self.each[j] = rows.storage.solving(products + np.diag(table.J[:, 0]))
         self.fresh, self.used = math.nan, 0
+        return True
 
 
 class Effort(NamedTuple):

@@ -46,9 +46,9 @@ class Tuning:
     lost: float = 1e-16
     # At a gap of this share of the value w has all the digits that it can have.
     settled: float = 1e-26
-    # The squared hinge of dense rows that a plane nearly separates: if the relative gap is above one of these after so many steps,
-    # it is solved again with shares of C first (`loss_newton`).
-    continued: tuple[tuple[int, float], ...] = ((8, 1e3), (20, 0.1))
+    # The squared hinge of dense rows that a plane nearly separates: if the relative gap is above one of these after so many
+    # steps, it is solved again with shares of C first (`loss_newton`).
+    continued: tuple[tuple[int, float], ...] = ((8, 1e3), (40, 10.0))
     # How many sets of rows with weight are tried, and how far below 1 rounding alone may leave a score.
     supports: int = 100
     lost_of_one: float = 1e-14
