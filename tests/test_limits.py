@@ -53,7 +53,7 @@ def charged(monkeypatch, clock):
     charge(Matrix, "products", a_pass)
     charge(Matrix, "combination", a_pass)
     charge(Matrix, "absolute", a_pass)
-    charge(loss_newton, "second_moment", lambda rows, i, _: PACE.products(rows.d, rows.d, len(i)) / 2)
+    charge(loss_newton, "second_moment", lambda rows, i, *_: PACE.products(rows.d, rows.d, len(i)) / 2)
     charge(Gram, "stationary", lambda gram, F, *_: PACE.factors(len(F)))
     charge(separation, "reshaped", lambda taken: PACE.basis(taken.n, taken.d) / 2 if taken.d <= taken.n else 0.0)
     charge(ascent, "ascend", lambda arrays, *rest: 2 * PACE.entry * arrays[0].size * rest[12])

@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 
@@ -605,6 +606,52 @@ def test_blocks_of_planes_take_no_more_passes_than_one(monkeypatch):
         assert steps.min() >= 1
         passes.append(rows.passes)
     assert passes[1] <= 2 * passes[0]
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_factorization_of_each_label_vector_is_that_of_its_own_rows(free):
+    """Also when it is updated by the rows that changed."""
+    from gordan.losses import Loss
+    from gordan.rows import Rows
+    from gordan.solve import block_newton
+
+    r = np.random.default_rng(0)
+    X = r.standard_normal((400, 20))
+    rows = Rows(stored(X), np.ones(400, np.int8), constant=True)
+    losses = block_newton.Table(rows, table(400, 3, 1), r.uniform(0.5, 2.0, 400), Loss.SQUARED_HINGE, free=free)
+    precondition, A = block_newton.Preconditioner(losses, used=100), np.column_stack((X, np.ones(400)))
+    W, todo, right = 0.1 * r.standard_normal((21, 3)), np.array([0, 2]), r.standard_normal((21, 2))
+    for _ in range(2):
+        precondition.used = 100
+        precondition.renew(W, todo, 10)
+        assert precondition.used == 0
+        found = precondition.solve(right, todo)
+        for j, s, b in zip(todo, found.T, right.T, strict=True):
+            h = 2 * losses.c * (losses.Y[:, j] * (A @ W[:, j]) < 1) * abs(losses.Y[:, j])
+            assert np.allclose(losses.J[:, 0] * s + A.T @ (h * (A @ s)), b, atol=1e-9)
+        W = W + 0.02 * r.standard_normal((21, 3))
+
+
+def test_a_factorization_of_each_label_vector_saves_passes(monkeypatch):
+    """Where second derivatives differ much between label vectors: classes of which each is cut off."""
+    from gordan.losses import Loss
+    from gordan.rows import Rows
+    from gordan.solve import block_newton
+
+    r = np.random.default_rng(0)
+    y = r.integers(0, 6, 4000)
+    X = r.standard_normal((4000, 250)) + 2 * np.eye(6, 250)[y]
+    signs = np.where(y[:, None] == np.arange(6), 1, -1).astype(np.int8)
+    passes = []
+    for most in (block_newton.TUNING.own_bytes, 0):
+        monkeypatch.setattr(block_newton, "TUNING", replace(block_newton.TUNING, own_bytes=most, own_of_entries=0.0))
+        rows = Rows(stored(X), np.ones(4000, np.int8), constant=True)
+        losses = block_newton.Table(rows, signs, np.ones(4000), Loss.SQUARED_HINGE, free=False)
+        W, _ = block_newton.planes(losses, 1e-6, lambda: False)
+        passes.append(rows.passes)
+        here = losses.at(W, np.arange(6))
+        assert (0.5 * np.sum(here.gradient**2, axis=0) <= 1e-6 * here.value).all()
+    assert passes[0] < 0.8 * passes[1]
 
 
 def test_classes_against_the_rest_as_one_table():

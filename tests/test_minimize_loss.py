@@ -21,6 +21,7 @@ from gordan import InputError
 from gordan.blas import factorized
 from gordan.certificates import matrix, standalone
 from gordan.deadlines import UNLIMITED
+from gordan.ledger import optimum
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
 from gordan.rows.blocks import Blocks, Loadable
@@ -496,11 +497,11 @@ def test_a_part_of_the_rows_comes_first_where_it_saves_steps(loss, C, d, expecte
     assert bool(parts) is expected
 
 
-@pytest.mark.parametrize("at_once", [-1, 1 << 17])
+@pytest.mark.parametrize(("at_once", "taken"), [(-1, 1 << 23), (-1, 40), (1 << 17, 0)])
 @pytest.mark.parametrize(("constant", "scale"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.25)])
-def test_second_moments_of_some_rows(at_once, constant, scale, monkeypatch):
-    """Σ h A_i A_iᵀ for h of both signs, by one product of matrices or by passes over all rows."""
-    monkeypatch.setattr(loss_newton, "TUNING", dataclasses.replace(loss_newton.TUNING, at_once=at_once))
+def test_second_moments_of_some_rows(at_once, taken, constant, scale, monkeypatch):
+    """Σ h A_i A_iᵀ for h of both signs, by one product of matrices or of some rows after the others."""
+    monkeypatch.setattr(loss_newton, "TUNING", dataclasses.replace(loss_newton.TUNING, at_once=at_once, taken=taken))
     r = np.random.default_rng(0)
     X, signs = r.standard_normal((50, 4)).astype(np.float32), r.choice([-1, 1], 50).astype(np.int8)
     rows = Rows(stored(X), signs, scale=scale, constant=constant)
@@ -675,6 +676,36 @@ def test_the_squared_hinge_of_wide_sparse_rows_with_a_large_c(intercept):
     same = gordan.minimize_loss(X.toarray(), y, C=100.0, intercept=intercept, tol=1e-9)
     assert max(found.objective[0], same.objective[0]) <= min(found.objective[1], same.objective[1])
     assert found.passes < 400
+
+
+@pytest.mark.parametrize("most", [300, 200])
+@pytest.mark.parametrize("intercept", KINDS)
+def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):
+    """With a large C they prove what those that follow from w do not; if they are too many, Newton's method ends the ascent."""
+    X, y = sp.csr_array(sp.random(300, 5000, 0.02, random_state=1)), np.arange(300) % 2
+    monkeypatch.setattr(minimizing, "MOST_WEIGHTS", most)
+    monkeypatch.setattr(optimum, "MOST_WEIGHTS", most)
+    steps, newton = [], minimizing.by_newton
+    monkeypatch.setattr(minimizing, "by_newton", lambda *given: steps.append(1) or newton(*given))
+    found = gordan.minimize_loss(X, y, C=1e4, intercept=intercept, tol=1e-6)
+    assert found.status == "solved"
+    assert (bool(found.claim.rows), bool(steps)) == (most == 300, most < 300)
+    assert gordan.verify(found.certificate, X, y)
+    same = gordan.minimize_loss(X.toarray(), y, C=1e4, intercept=intercept, tol=1e-8)
+    assert max(found.objective[0], same.objective[0]) <= min(found.objective[1], same.objective[1])
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_a_wide_gap_after_some_steps_leads_to_shares_of_c(C, monkeypatch):
+    """Only where it is as wide as it is on the way to a plane that nearly separates the rows; few steps follow."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 120)) + 0.5
+    y = X @ rng.standard_normal(120) > 8
+    shares, found = [], minimizing._continued
+    monkeypatch.setattr(minimizing, "_continued", lambda task: shares.append(1) or found(task))
+    result = gordan.minimize_loss(X, y, C=C, tol=1e-6)
+    assert result.status == "solved"
+    assert (len(shares), result.n_iter <= 20) == (int(C > 1), True)
 
 
 @pytest.mark.parametrize("intercept", KINDS)

@@ -172,9 +172,9 @@ class Newton:
     def _factorize(self, h: Array, active: Array) -> None:
         changed = None if self.held is None else np.flatnonzero(h != self.held)
         if self.moment is None or changed is None or 2 * len(changed) > len(active):
-            self.moment = second_moment(self.rows, active, h[active])
+            self.moment = second_moment(self.rows, active, h[active], self.A)
         elif len(changed):
-            self.moment += second_moment(self.rows, changed, (h - self.held)[changed])
+            self.moment += second_moment(self.rows, changed, (h - self.held)[changed], self.A)
         self.held = h
         H = self.moment.copy()
         H[np.diag_indices(len(H))] += self.J
@@ -299,13 +299,12 @@ def line_search(
     return t
 
 
-def second_moment(rows: Rows, i: Array, h: Array) -> Array:
-    """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs."""
-    if rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once:
-        rows.passes += len(i) / rows.n
-        A = rows.scale * rows.storage.take(i).plain()  # signs cancel
-        A = np.column_stack((A, np.full(len(i), rows.scale * rows.constant))) if rows.constant else A
-        return np.asarray((A * h[:, None]).T @ A)
+def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Array:
+    """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs. A is the array of all rows, if there is one."""
+    if A is not None or (rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once):
+        rows.passes += len(i) / rows.n if A is not None else 0.0
+        own = rows.take(i).dense() if A is None else A[i]
+        return np.asarray((own * h[:, None]).T @ own)
     total = np.zeros((rows.d, rows.d))
     for sign in (1.0, -1.0):
         own = sign * h > 0
