@@ -395,6 +395,21 @@ def test_without_a_client_blocks_are_made_here_for_each_pass():
             rows.stored(broken(2**60 + 1, 27, 2))
 
 
+def test_names_of_columns_are_those_of_the_fit():
+    """As for pandas: columns in another order are refused, not predicted with the wrong coefficients."""
+    X, y = problem()
+    names = [f"x{j}" for j in range(D)]
+    frame = pd.DataFrame(X, columns=names)
+    parts = dd.from_pandas(frame, npartitions=3)
+    model, twin = gordan.LinearClassifier().fit(parts, y), gordan.LinearClassifier().fit(frame, y)
+    for fitted in (model, twin):
+        assert fitted.feature_names_in_.tolist() == names
+        for other in (parts[names[::-1]], frame[names[::-1]]):
+            with pytest.raises(gordan.InputError, match="Feature names must be in the same order"):
+                fitted.predict(other)
+    np.testing.assert_array_equal(model.predict(parts), twin.predict(frame))
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(gordan.errors.MissingExtra, match=r"gordan\[dask\]"):

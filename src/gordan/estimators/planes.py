@@ -93,7 +93,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X, y = self._gathered(X), computed(y) if is_lazy(y) else host(y)
         storage = self._stored(X, y, self.device)
-        validate_data(self, X, y, skip_check_array=True)
+        validate_data(self, _named(X), y, skip_check_array=True)
         require_finite(storage)
         if is_table(X, y):
             positive, columns = read_indicators(y, storage.n)
@@ -206,7 +206,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._gathered(X)
         storage = self._stored(X, "no_validation", None)
         try:
-            validate_data(self, X, skip_check_array=True, reset=False)
+            validate_data(self, _named(X), skip_check_array=True, reset=False)
         except ValueError as error:  # the columns are not those of the fit
             raise InputError(str(error)) from None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -335,6 +335,11 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = [remark for key, remark in found.items() if key not in REMARKED]
         REMARKED.update(found)
         return new
+
+
+def _named(X: Any) -> Any:
+    """Return X, or in place of a Dask data frame an empty one of pandas, whose column names scikit-learn can read."""
+    return X._meta if is_lazy(X) and hasattr(X, "columns") else X
 
 
 def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:
