@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -173,12 +173,7 @@ def separate_many(
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
     for j in columns.each_open(in_time=False):
         columns.record(j, Verdict(Status.UNDECIDED, None, None, (0.0, math.inf), None, 0.0, None, columns.problem(j)))
-
-    def construct(j: int) -> Verdict:
-        proof, witness = columns.proof(j, "separator")
-        status = Status.SEPARABLE if witness is None else Status.NOT_SEPARABLE
-        return Verdict(status, *columns.plane(j), columns.interval(j), witness, columns.share, proof, columns.problem(j))
-
+    construct = partial(_verdict_from_batch, columns)
     return ManyVerdicts(*columns.finished(Status.SEPARABLE), columns.results, construct, columns.intervals)
 
 
@@ -235,12 +230,7 @@ def minimize_many_losses(
         raise InputError(f"Y[:, {int(one_sign[0])}] has labels of one sign only; both are needed: leave out that column")
     sample = columns.sample_weights(sample_weight)
     stoppable = options._replace(callback=columns.stopping(options.callback))
-
-    def question(j: int) -> LossQuestion:
-        with _naming_column(j):
-            start = None if starts is None else starts[j]
-            return question_of(columns.problem(j), columns.own_budget(), stoppable, sample, start)
-
+    question = partial(_loss_question, columns, stoppable, sample, starts)
     planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
     c = np.full(problem.X.n, options.C) if sample is None else options.C * sample  # without class weights
     table = Objectives(problem.X, problem.storage.to_storage(signs, "Y"), options.loss, c, options.intercept)
@@ -273,27 +263,76 @@ def minimize_many_losses(
         columns.status[j] = columns.stop_reason.value
     finished = columns.finished(Status.SOLVED)
 
-    @cache
-    def places() -> dict[int, Place]:
-        require_unchanged(problem)
-        proved = np.array([*optima])
-        some = table.columns(proved)
-        return dict(zip(optima, some.places([*optima.values()], columns.b[proved]), strict=True))
+    found = _LossesFromTable(columns, options, sample, table, optima, steps, finished[0], question)
+    return ManyLosses(*finished, columns.results, found.result, columns.intervals)
 
-    def construct(j: int) -> LossResult:
-        status = STATUSES[finished[0][j]]
-        if j not in optima:
-            evidence = LossEvidence(question(j))
-            return replace(result_of(evidence.question, evidence, int(steps[j])), status=status)
-        part, optimum = columns.problem(j), optima[j]
+
+def _loss_question(
+    columns: _Columns[LossResult], options: LossOptions, sample: Array | None, starts: Any, j: int
+) -> LossQuestion:
+    """Return the question about column j alone."""
+    with _naming_column(j):
+        start = None if starts is None else starts[j]
+        return question_of(columns.problem(j), columns.own_budget(), options, sample, start)
+
+
+@dataclass(frozen=True, eq=False)
+class _LossesFromTable:
+    """The results of columns that are not solved one by one. It is a class, not a closure, so that results can be pickled."""
+
+    columns: _Columns[LossResult]
+    options: LossOptions
+    sample: Array | None
+    table: Objectives
+    optima: dict[int, Optimum]
+    steps: Array
+    status: Array
+    question: Callable[[int], LossQuestion]
+
+    def result(self, j: int) -> LossResult:
+        """Return the result of column j."""
+        status, steps, options = STATUSES[self.status[j]], int(self.steps[j]), self.options
+        if options.class_weight is not None:  # these differ between columns: the table proves nothing
+            evidence = LossEvidence(self.question(j))
+            return replace(result_of(evidence.question, evidence, steps), status=status)
+        part, optimum, c = self.columns.problem(j), self._known[j], self.table.c
         weights = c if part.signs.all() else c * abs(part.signs)
         objective = Objective(part.X, part.signs, options.loss, weights, options.intercept)
-        asked = LossQuestion(part, objective, budget, options.tol, Play(), head_of(part, options, sample))
-        evidence = LossEvidence(asked, *columns.plane(j), optimum.rows, optimum.weights, optimum)
-        result = result_of(asked, evidence, int(steps[j]))
-        return replace(result, status=status, seconds=columns.share, _placed=lambda: places()[j])
+        asked = LossQuestion(part, objective, self.columns.budget, options.tol, Play(), head_of(part, options, self.sample))
+        w, b = self.columns.plane(j) if j in self.optima else (np.zeros(part.X.d), 0.0)
+        evidence = LossEvidence(asked, w, b, optimum.rows, optimum.weights, optimum)
+        return replace(
+            result_of(asked, evidence, steps), status=status, seconds=self.columns.share, _placed=partial(self.place, j)
+        )
 
-    return ManyLosses(*finished, columns.results, construct, columns.intervals)
+    def place(self, j: int) -> Place:
+        """Return where the minimizer of column j is; about b* nothing is said if no plane was found."""
+        if j in self.optima:
+            return self._places[j]
+        kind, optimum, ends = self.options.intercept, self._known[j], np.zeros(2)
+        m, r = optimum.ball
+        if kind.grouped:  # to look for b* would take passes, at a time when there is none left
+            ends = np.array([-math.inf, math.inf])
+        return Place(kind, optimum.radius, r, ends, np.zeros(self.table.X.d), m)
+
+    @cached_property
+    def _known(self) -> dict[int, Optimum]:
+        """What is proved about each column: by its plane or, for all the others in one pass, by w = 0."""
+        solved = self.optima.keys() | self.columns.results.keys()
+        others = np.array([j for j in range(len(self.status)) if j not in solved], np.intp)
+        if not len(others):
+            return self.optima
+        require_unchanged(self.columns.whole)
+        at_zero = self.table.columns(others).enclose(np.zeros((self.table.X.d, len(others))), np.zeros(len(others)))
+        return self.optima | dict(zip(others.tolist(), at_zero, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[int, Place]:
+        require_unchanged(self.columns.whole)
+        proved = np.array([*self.optima])
+        return dict(
+            zip(proved.tolist(), self.table.columns(proved).places([*self.optima.values()], self.columns.b[proved]), strict=True)
+        )
 
 
 def about_part(found: MarginResult, problem: Problem, rows: Array | None) -> MarginResult:
@@ -309,6 +348,13 @@ def _suits_batches(options: MarginOptions) -> bool:
     """Whether margins of this kind can be found for all columns together."""
     is_hard = options.class_weight is None and options.nu is None and options.norm == 2 and options.robust == 0
     return is_hard and options.plays_auto and options.callback is None
+
+
+def _verdict_from_batch(columns: _Columns[Verdict], j: int) -> Verdict:
+    """Return the verdict about a column that was decided together with others."""
+    proof, witness = columns.proof(j, "separator")
+    status = Status.SEPARABLE if witness is None else Status.NOT_SEPARABLE
+    return Verdict(status, *columns.plane(j), columns.interval(j), witness, columns.share, proof, columns.problem(j))
 
 
 def _margin_from_batch(columns: _Columns[MarginResult], options: MarginOptions, j: int) -> MarginResult:
