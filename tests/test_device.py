@@ -339,7 +339,8 @@ class FromElsewhere:
 
 
 @pytest.mark.parametrize(
-    "kind", ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+    "kind",
+    ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "bfloat16", "float32", "float64"],
 )
 def test_entries_are_exact(kind):
     values = np.array([[0, 1], [1, 1]]) if kind == "bool" else np.array([[0, 1], [100, 3]])
@@ -375,6 +376,14 @@ def test_tensors_of_every_layout():
     assert contiguous.storage.X.data_ptr() == base.data_ptr()
 
 
+def test_tensors_that_are_negated_when_they_are_read():
+    """As the imaginary part of a conjugate is, and -x below: NumPy refuses those as they are."""
+    X, y = torch.tensor([[1.0, 2], [3, 5], [-1, 0]]), torch.tensor([1.0, 1, -1])
+    lazily = torch._neg_view(-X), torch.complex(X[:, 0], -y).conj().imag
+    assert all(each.is_neg() for each in lazily)
+    assert gordan.separate(*lazily).certificate == gordan.separate(X, y).certificate
+
+
 def test_dlpack():
     X = torch.arange(6.0).reshape(3, 2)
     made = rows.of(FromElsewhere(X), FromElsewhere(torch.tensor([1.0, -1, 1])))
@@ -392,7 +401,8 @@ def test_device_cpu_is_rows_in_memory():
 REFUSED = {
     "vector": (lambda: rows.of(torch.ones(3)), "its shape is (3,)"),
     "empty": (lambda: rows.of(torch.ones((0, 2))), "its shape is (0, 2)"),
-    "complex": (lambda: rows.of(torch.ones((2, 2), dtype=torch.complex64)), "complex64"),
+    "complex": (lambda: rows.of(torch.ones((2, 2), dtype=torch.complex64)), "complex64; features must be real numbers"),
+    "8 bits": (lambda: rows.of(torch.ones((2, 2)).to(torch.float8_e5m2)), "float8_e5m2, a type that is not supported"),
     "sparse tensor": (lambda: rows.of(torch.eye(2).to_sparse()), "to_dense()"),
     "large integer": (lambda: rows.of(torch.tensor([[1, 2], [3, 2**53 + 1]])), "X[1, 1] is beyond 2**53"),
     "sums of float64": (lambda: rows.of(torch.ones((2, 2), dtype=torch.float64), sums="float32"), "sums is 'float32'"),

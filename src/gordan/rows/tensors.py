@@ -43,7 +43,7 @@ def is_on_device(X: Any) -> bool:
 def host(values: Any) -> Any:
     """Return `values` on the host: tensors and arrays on other devices are copied, everything else is returned as it is."""
     if is_tensor(values) or is_on_device(values):
-        tensor = (values if is_tensor(values) else torch_for().from_dlpack(values)).detach().cpu()
+        tensor = (values if is_tensor(values) else torch_for().from_dlpack(values)).detach().cpu().resolve_neg()
         return tensor.to(torch_for().float32).numpy() if tensor.dtype == torch_for().bfloat16 else tensor.numpy()
     return values
 
@@ -63,7 +63,7 @@ def placed(X: Any, device: str | None) -> Any:
     if where.type not in ("cpu", "cuda"):
         raise InputError(f"X is on {where}, which gordan does not support; pass X.cpu(), or a tensor on a CUDA device")
     size = tensor.numel() * tensor.element_size() / 1e9
-    return affordable(lambda: _real(tensor.to(where)), f"X ({size:.1f} GB)")
+    return affordable(lambda: _real(tensor.to(where).resolve_neg()), f"X ({size:.1f} GB)")
 
 
 def _found(torch: Any, device: str) -> Any:
@@ -95,9 +95,9 @@ def _real(X: Any) -> Any:
     torch = torch_for()
     if X.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         return X
-    if X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+    if X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16, torch.uint16):
         return X.to(torch.float32)
-    if X.dtype == torch.int32:
+    if X.dtype in (torch.int32, torch.uint32):
         return X.to(torch.float64)
     if X.dtype == torch.int64:
         far = (X > MOST_EXACT_INTEGER) | (X < -MOST_EXACT_INTEGER)
@@ -105,7 +105,12 @@ def _real(X: Any) -> Any:
             row, column = (int(i) for i in torch.nonzero(far)[0])
             raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")
         return X.to(torch.float64)
-    raise InputError(f"the entries of X are {X.dtype}; features must be real numbers: pass X.to(torch.float32), say")
+    if X.is_complex():
+        raise InputError(
+            f"the entries of X are {X.dtype}; features must be real numbers: pass torch.view_as_real(X).flatten(1), say"
+        )
+    fix = "X.dequantize()" if X.is_quantized else "X.to(torch.float32), say"
+    raise InputError(f"the entries of X are {X.dtype}, a type that is not supported; pass {fix}")
 
 
 def exact(X: Any) -> Array:
