@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pickle
 import random
 import signal
 import sys
@@ -261,6 +262,23 @@ def test_verdict_margin_and_proof_are_those_of_the_rows_in_memory(client, kind, 
     ours, theirs = gordan.separate(lazy, flipped), gordan.separate(X, flipped)
     assert ours.status == theirs.status == "not-separable"
     assert gordan.verify(ours.certificate, X, flipped)
+
+
+def test_results_without_their_cluster(client):
+    """What needs the rows says why there are none; a certificate and a classifier need none."""
+    X, y = problem()
+    with distributed.Client(client.cluster) as other:
+        A = da.from_array(X, chunks=(SIZE, D))
+        kept, late = gordan.separate(A, y), gordan.separate(A, y)
+        model = gordan.LinearClassifier().fit(A, y)
+        certificate = kept.certificate
+        with pytest.raises(TypeError, match="keep the certificate"):
+            pickle.dumps(kept)
+        assert other is distributed.default_client()
+    assert gordan.verify(pickle.loads(pickle.dumps(certificate)), X, y)
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+    with pytest.raises(gordan.InputError, match=r"client was closed; ask for .certificate"):
+        _ = late.certificate
 
 
 def test_diagnosis_is_that_of_the_rows_in_memory(client):

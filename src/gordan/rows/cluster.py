@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, zeros_and_ones
+from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
@@ -67,6 +68,10 @@ class Workers:
         Left to itself, the scheduler would queue tasks on other workers and move blocks there, because it does not know how short
         the tasks are. If the worker is lost, another one takes its place.
         """
+        if self.client.status == "closed":
+            raise InputError(
+                "the rows are on a Dask cluster whose client was closed; ask for .certificate and the like while it is open"
+            )
         name = f"gordan-{work.__name__.strip('_')}-{self._name}{next(self._count)}"
         where = [None] * len(columns[0]) if where is None else where
         futures: list[Any] = [None] * len(where)
@@ -164,6 +169,9 @@ class Cluster(InBlocks):
         self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
         self._cached_vectors: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows on a Dask cluster cannot be pickled or copied; keep the certificate of a result, or a classifier")
 
     def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
         """Return what `work` gives on the workers for each of these blocks."""
