@@ -880,3 +880,17 @@ def test_probe_benchmark(monkeypatch, tmp_path):
     assert all(row["worst gap"] <= row["tol"] for row in rows)
     assert all(float(row["L-BFGS accuracy"]) >= float(row["accuracy"]) > 0.99 for row in rows)
     assert (tmp_path / "probe.md").read_text().startswith("2,000 × 32 float16, 3 classes, seed 0; cpu")
+
+
+def test_hinge_without_rows_near_its_corner_does_not_diverge():
+    """There is no curvature along b then, and a step along it would have no end."""
+    rng = np.random.default_rng(0)
+    X, c = rng.standard_normal((300, 5)), rng.integers(0, 3, 300)
+    X[:, :3] += 1.5 * np.eye(3)[c]
+    kept = np.sort(np.concatenate([np.flatnonzero(c == k)[: -(-2 * np.count_nonzero(c == k) // 3)] for k in range(3)]))
+    X, Y = X[kept], np.stack([c[kept] == k for k in range(3)], 1)
+    with device_problems.as_on_a_gpu():
+        there = gordan.minimize_loss(torch.from_numpy(X), Y, loss="hinge")
+    here = gordan.minimize_loss(X, Y, loss="hinge")
+    assert (there.objective[:, 0] <= here.objective[:, 1]).all()
+    assert (there.objective[:, 1] <= 1.001 * here.objective[:, 0]).all()

@@ -63,6 +63,8 @@ class Tuning:
     unequal_of_tol: float = 1e-6
     # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
     balancings: int = 3
+    # How far a step may move a free b, relative to 1 + |b|.
+    farthest: float = 1.0
     balanced: float = 1e-8
     # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
     # that the gap is brought to; and the largest ε with which the rows near z = 1 are few enough to be stated.
@@ -237,11 +239,15 @@ def planes(
             step[:, far], met = _conjugate_gradients(
                 table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
             )
-        before, W[:, todo] = here, W[:, todo] + step
+        last = W[:, todo]
+        step = _limited(table, last, step)
+        before, W[:, todo] = here, last + step
         here = table.at(W[:, todo], todo)
         steps[todo] += 1
         _shorten(table, W, todo, step, before, here)
         falls = here.value < before.value
+        rises = ~(here.value <= before.value) & ~shifted & ~near
+        W[:, todo[rises]] = last[:, rises]
         # what does not fall any more is as good as floats can tell
         better = falls | shifted | near
         todo, here = todo[better], here.some(better)
@@ -394,6 +400,15 @@ def _length(J: Array, w: Array, step: Array, z: Any, u: Any, c: Any, loss: Any) 
         low, high = (t, high) if there < 0 else (low, t)
         t = 0.5 * (low + high) if high < math.inf else 2.0 * t
     return t
+
+
+def _limited(table: Table, W: Array, step: Array) -> Array:
+    """Return the steps from W, shortened where they move a free b too far: a hinge may have no curvature along b."""
+    if not table.free:
+        return step
+    most = TUNING.farthest * (1 + np.abs(W[-1]))
+    factor = np.minimum(1.0, most / np.maximum(np.abs(step[-1]), most))
+    return np.asarray(step * (np.min(factor) if table.loss.several else factor))
 
 
 def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
