@@ -41,6 +41,12 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
+def small_rows_stay_on_clusters(monkeypatch):
+    """Tests of clusters have few rows, which would otherwise be solved in memory."""
+    monkeypatch.setattr("gordan.rows.cluster.WORTH_IT", 0)
+
+
+@pytest.fixture(autouse=True)
 def remarks_as_in_a_new_process(monkeypatch):
     """Each test is told what a process is told once."""
     planes = sys.modules.get("gordan.estimators.planes")

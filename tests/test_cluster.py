@@ -104,6 +104,21 @@ def test_every_operation_agrees(client, kind, constant):
     np.testing.assert_allclose(resident.combine(resident.scores(W)), theirs.combine(theirs.scores(W)), **close)
 
 
+def test_few_rows_are_solved_in_memory(client, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    labels = rng.integers(0, 3, 400)
+    X[:, :3] += np.eye(3)[labels]
+    Y, there = np.stack([labels == c for c in range(3)], 1), da.from_array(X, chunks=(100, 5))
+    monkeypatch.setattr(cluster, "WORTH_IT", X.size + 1)
+    found = gordan.minimize_loss(there, Y, loss="hinge")
+    assert found.status.tolist() == ["solved"] * 3
+    assert found.objective.tolist() == gordan.minimize_loss(X, Y, loss="hinge").objective.tolist()
+    assert gordan.verify(found[0].certificate, there, Y[:, 0])
+    monkeypatch.setattr(cluster, "WORTH_IT", X.size)
+    assert rows.nearby(rows.stored(there)).is_remote
+
+
 @pytest.mark.parametrize("kind", ["array", "sparse blocks"])
 def test_limits_as_for_large_data(client, kind, monkeypatch):
     """Vectors that are sent once, weights on some rows that stay where they are, rows that are forgotten; and proofs there."""

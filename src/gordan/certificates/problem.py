@@ -96,7 +96,7 @@ class Problem:
         return np.array([classes.index(label) for label in self.classes])[self.which]
 
     def nearby(self) -> Problem:
-        """Return the same problem, moved to host memory if it has few rows on a device, where finders are faster on the host."""
+        """Return the same problem, moved to memory if it has few rows on a device or a cluster: finders are faster in memory."""
         storage = nearby(self.storage)
         return self if storage is self.storage else replace(self, X=Matrix(storage))
 

@@ -20,10 +20,9 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
     block_ascent, lanes                 the same for several label vectors of sparse rows at once
 """
 
-from gordan.rows.accept import DUMMIES, column_names, host, stored
+from gordan.rows.accept import DUMMIES, column_names, host, nearby, stored
 from gordan.rows.block_ascent import LANES, BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
-from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
 from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of

@@ -24,6 +24,8 @@ from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
 from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
+# Problems with fewer entries than this are solved in memory (`accept.nearby`): a pass takes less time than sending its tasks.
+WORTH_IT = 1 << 22
 # How many results one task of the tree merges.
 FAN_IN = 8
 # How many vectors over rows stay on the workers after the pass that brought them there.

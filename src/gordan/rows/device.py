@@ -40,7 +40,7 @@ SHARE_OF_ROOM = 0.25
 # The number of entries that proofs, which make several float64 copies of a block, process at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 
-# Problems with fewer entries than this are solved in memory: a pass over them takes less time than its launch.
+# Problems with fewer entries than this are solved in memory (`accept.nearby`): a pass takes less time than its launch.
 WORTH_IT = 1 << 22
 
 # More problems than this use matrix products if these need no converted copy of the entries, which costs more than ten fused
@@ -464,13 +464,6 @@ def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
     tally[:, SIGNED] *= shrink
     tally[:, LOW] = torch.fmin(tally[:, LOW], s.amin(1))
     return weight
-
-
-def nearby(storage: Any) -> Any:
-    """Return the storage, or its rows in memory if it is a small one on a device."""
-    if isinstance(storage, Device) and storage.entries < WORTH_IT:
-        return storage.take(np.arange(storage.n))
-    return storage
 
 
 def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:
