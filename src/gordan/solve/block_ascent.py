@@ -134,10 +134,16 @@ def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Arra
         if (np.abs(slope) <= TUNING.level * (1.0 + bend)).all():
             break
     if kind.grouped:
-        masses = [np.sum(alpha, axis=0, where=y == side) for side in (1, -1)]
-        for side, mass, other in zip((1, -1), masses, masses[::-1], strict=True):
-            alpha = np.where(y == side, alpha * np.minimum(other / mass, 1.0), alpha)
+        alpha = with_equal_masses(alpha, y)
     z = y * (scores + b)
     left = np.maximum(1.0 - z, 0.0) - 0.5 * alpha / np.where(cost > 0, cost, 1.0)
     gap = np.sum(cost * left * left + alpha * np.maximum(z - 1.0, 0.0), axis=0) + 0.5 * penalty * (b - own) ** 2
     return b, alpha, gap
+
+
+@np.errstate(all="ignore")
+def with_equal_masses(alpha: Array, y: Array) -> Array:
+    """Return weights with the same sum in both classes of each label vector: those of the heavier class are reduced."""
+    above, below = (np.sum(alpha, axis=0, where=y == side) for side in (1, -1))
+    shares = np.fmin(below / above, 1.0), np.fmin(above / below, 1.0)  # fmin returns 1 for 0/0
+    return np.asarray(alpha * np.where(y > 0, *shares))

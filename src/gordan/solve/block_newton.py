@@ -1,14 +1,15 @@
 """Newton's method with conjugate gradients for the losses of many label vectors, all of them in the same passes over the rows.
 
-Nothing as long as X has rows is held: scores, weights and second derivatives are made anew in every pass, piece by piece where
-the rows are, and sums over rows come back. So the method is the same for rows in memory, in files, on a device or on other
-machines. Each label vector has its own step. The second derivatives J + AᵀhA do not depend on signs, and are the same for all
-label vectors at the start: one factorization of these is the preconditioner of all steps, until steps take long; then one of
-their mean. Where planes nearly separate the rows, few of these have a second derivative, and not those of the next label vector:
-each is then solved on the rows nearest to its plane, and on those that turn out to be wrong (`_on_few_rows`).
+No array with an entry for each row is kept between passes, unless the rows are in memory: every pass computes scores, weights and
+second derivatives piece by piece where the rows are, and returns sums over rows. So the method is the same for rows in memory, in
+files, on a device or on other machines. Each label vector has its own step. The Hessian J + AᵀhA does not depend on the signs at
+w = 0, so that it is the same for all label vectors. One factorization of it preconditions all steps until these take many
+conjugate gradients, then one of the mean Hessian. If planes nearly separate the rows, few rows have a second derivative, and
+other ones for each label vector: each is then solved on the rows nearest to its plane, to which rows on the wrong side are added
+(`_on_few_rows`).
 
-The columns of a multinomial loss are those of one problem: values, slopes and products are then sums over all of them, and its
-work on a piece is another one. All else is the same.
+The columns of a multinomial loss belong to one problem: values, slopes and products are then sums over all columns, and a piece
+of the rows is processed by other functions (`COUPLED`). Everything else is the same.
 """
 
 from __future__ import annotations
@@ -26,71 +27,67 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
+from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import second_moment
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/many.py` and `benchmarks/gpu.py` show what it costs."""
+    """Constants of the method; `benchmarks/many.py` and `benchmarks/gpu.py` show what each choice costs."""
 
-    # Of the tolerance, what the gap in floats is brought to.
+    # The gap in floats is brought to this share of the tolerance.
     share: float = 0.5
     steps: int = 200
-    # Largest relative residual of conjugate gradients; how many of their steps cost as much as one would for a single vector; and
-    # the least number of them that is worth beginning: where a factorization costs less, each label vector is left to its own.
+    # Largest relative residual of conjugate gradients; the number of steps on a block of vectors that take as long as one step
+    # for each of its vectors; and the smallest limit on their number that is worth beginning with: if a factorization costs less
+    # than that, each label vector is left to the method for one.
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
-    # A preconditioner of each label vector: all of them may take so many bytes, or so many for each entry of X. They are worth it
-    # if the last direction took this share of the steps that cost as much; after planes of a part so many are expected.
+    # A preconditioner for each label vector: all of them may take this many bytes, or this many for each entry of X. They are
+    # made once the last direction took this share of the conjugate gradients that cost as much. After a start from a part of the
+    # rows, the first direction is expected to take `after_part` of them.
     own_of_entries: float = 2.0
     own_bytes: int = 1 << 26
     worth_own: float = 0.25
     after_part: int = 15
-    # So many steps, and so many times as many as with a new preconditioner, are worth one of the second derivatives as they are.
+    # The shared preconditioner is made anew once a direction takes more conjugate gradients than this, and this many times as
+    # many as when it was new.
     stale: float = 6.0
     more_than_fresh: float = 1.5
-    # Entries of a table of labels of rows in memory whose columns are looked at together, so that no pass takes long; and the
-    # fewest of them, which share passes.
+    # For rows in memory, the entries of the labels that are processed together, so that no pass takes long; and the smallest
+    # number of label vectors that share passes.
     block: int = 1 << 20
     fewest: int = 4
-    # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
+    # A step is taken as it is if it leaves at most this share of the slope along it; otherwise these multiples of it are tried.
     slope_left: float = 0.5
     multiples: tuple[float, ...] = (0.002, 0.01, 0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-    # The masses of both classes are to be equal for a free intercept, up to this share of them, or of the tolerance.
+    # With a free intercept, both classes must have the same mass up to this share of it, or this share times the tolerance.
     unequal: float = 1e-13
     unequal_of_tol: float = 1e-6
-    # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
+    # When the time is up: the largest number of moves of b, and the difference of the masses, relative to them, that ends these.
     balancings: int = 3
     # How far a step may move a free b, relative to 1 + |b|.
     farthest: float = 1.0
     balanced: float = 1e-8
-    # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
-    # that the gap is brought to; and the largest ε with which the rows near z = 1 are few enough to be stated.
+    # The values of ε by which the hinge is smoothed; the tolerance for each of them, as a multiple of ε²; the share of the
+    # tolerance to which the gap is brought; and the largest ε at which the rows near z = 1 are few enough to be stated.
     smoothings: tuple[float, ...] = (2.0, 0.5, 0.2, 0.08, 0.03, 0.015, 6e-3, 3e-3, 1e-3, 3e-4, 1e-4)
     of_square: float = 0.03
     hinge_share: float = 0.8
     most_stated: float = 0.1
-    # And all passes that come then, about.
+    # Passes that follow after the last step.
     ending: float = 5.0
-    # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
-    # column, to that accuracy.
-    rows_per_column: int = 40
-    part: float = 0.1
-    part_rows_per_column: int = 10
-    part_tol: float = 1e-2
+    # Steps on a part of the rows (`loss_newton.Part`).
     part_steps: int = 12
-    # Rows that planes nearly separate, where at most so many for each column have a second derivative: after as many steps of
-    # conjugate gradients each label vector is solved on few of its rows. So many for each column come in at a time, in so many
-    # rounds at most.
+    # If at most `few` rows per column have a second derivative, the label vectors are solved on few rows each, once a direction
+    # takes `patience` conjugate gradients. At most `incoming` rows per column are added at a time, in at most `rounds` rounds.
     few: int = 16
     patience: int = 24
     incoming: int = 8
     rounds: int = 40
-    # Steps of Newton's method there, and looks along each.
+    # Steps of Newton's method on these rows.
     exact_steps: int = 60
-    looks: int = 30
 
 
 TUNING = Tuning()
@@ -98,8 +95,11 @@ TUNING = Tuning()
 
 @dataclass(eq=False)
 class Table:
-    """The losses of k label vectors: `rows` without signs, the columns of signs Y (n × k, 0 leaves a row out) and C_i, both where
-    the rows are. Of a multinomial loss Y has a 1 in the column of the class of each row, and else 0."""
+    """The losses of k label vectors.
+
+    `rows` come without signs. The columns of signs Y (n × k, where 0 leaves a row out) and C_i are stored where the rows are. For
+    a multinomial loss Y has a 1 in the column of the class of each row, and 0 elsewhere.
+    """
 
     rows: Rows
     Y: Any
@@ -111,32 +111,34 @@ class Table:
     one_by_one: bool = True
     """Whether label vectors may be solved on few rows of their own."""
     pace: float = field(default=0.0, init=False)
-    """Seconds of the slowest pass, of late."""
+    """Seconds of the slowest recent pass."""
 
     def spent(self) -> bool:
-        """Whether the passes that are left to do once the time is up would end after the deadline."""
+        """Return whether the passes that follow after the last step would end after the deadline if they began now."""
         return not self.deadline.affords(TUNING.ending * self.pace)
 
     @property
     def J(self) -> Array:
-        """1 for every entry of w that counts in the norm, as a column."""
+        """A column with 1 for every entry of w that counts in the norm, and 0 for a free b."""
         J = np.ones((self.rows.d, 1))
         J[-1] = not self.free
         return J
 
     @property
     def work(self) -> Work:
-        """What is done to a piece of the rows."""
+        """The functions that process a piece of the rows."""
         return COUPLED if self.loss.several else SEPARATE
 
     def dot(self, x: Array, y: Array) -> Array:
-        """x·y for each label vector; of several classes the whole sum, for each of them."""
+        """Return x·y for each label vector; for a multinomial loss, the sum over all classes for each of them."""
         found = np.sum(x * y, axis=0)
         return np.full_like(found, found.sum()) if self.loss.several else found
 
-    def shifts(self, here: Looked, unequal: float) -> tuple[Array, Array]:
-        """How far to move b so that the masses of the classes are equal, or those of their rows; and where they are further apart
-        than that share of them, and can be moved."""
+    def shifts(self, here: Point, unequal: float) -> tuple[Array, Array]:
+        """Return how far to move b to give both classes the same mass, and where these differ by more than the share `unequal`.
+
+        For a multinomial loss, each class is to have the mass of its own rows.
+        """
         g = here.gradient[-1]
         apart = np.abs(g) > unequal * here.mass
         if not len(g):
@@ -147,7 +149,7 @@ class Table:
         return step, np.full(len(g), apart.any() and np.isfinite(step).all())
 
     def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False, over_rows: tuple[Any, ...] = ()) -> list[Array]:
-        """What `work` gives for planes W with b as their last row, and whatever else it needs."""
+        """Return the sums of `work` over the rows for the planes W, with b as their last row, and its further arguments."""
         if not self.rows.constant:
             W = np.vstack((W, np.zeros((1, W.shape[1]))))
         begin = time.perf_counter()
@@ -156,7 +158,7 @@ class Table:
         return found
 
     def curvatures(self, W: Array, todo: Array) -> Array | None:
-        """The second derivatives of the losses of these label vectors (n × k), for rows in memory; else None."""
+        """Return the second derivatives of the losses of these label vectors (n × k) for rows in memory, else None."""
         if not self.rows.in_memory or self.loss.several:
             return None
         y, c = _counted(self.Y, self.c, todo)
@@ -164,20 +166,23 @@ class Table:
         return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
 
     def columns(self, sums: Array, constant: Array) -> Array:
-        """Aᵀq from Xᵀq and Σ q."""
+        """Return Aᵀq from Xᵀq and Σ q."""
         return np.vstack((sums, constant)) if self.rows.constant else sums
 
-    def at(self, W: Array, todo: Array) -> Looked:
-        """What is found at the planes W of these label vectors."""
+    def at(self, W: Array, todo: Array) -> Point:
+        """Return values and gradients at the planes W of these label vectors."""
         cost, sums, signed, bend, mass, active = self.reduce(self.work.slopes, W, todo)
         J = self.J
         value = 0.5 * self.dot(J * W, W) + cost
-        return Looked(value, J * W - self.columns(sums, signed), bend, mass, active)
+        return Point(value, J * W - self.columns(sums, signed), bend, mass, active)
 
 
-class Looked(NamedTuple):
-    """Values and gradients of P at some planes, its second derivatives in b (of several classes a matrix), Σ α, or for a class
-    Σ C, and how many rows have a second derivative."""
+class Point(NamedTuple):
+    """The values and gradients of P at some planes.
+
+    `bend` are the second derivatives in b (a matrix for a multinomial loss), `mass` is Σ α, or Σ C of each class, and `active` is
+    the number of rows that have a second derivative.
+    """
 
     value: Array
     gradient: Array
@@ -185,18 +190,18 @@ class Looked(NamedTuple):
     mass: Array
     active: Array
 
-    def some(self, which: Array) -> Looked:
-        """Those of some of them."""
-        return Looked(*(part[..., which] for part in self))
+    def some(self, which: Array) -> Point:
+        """Return the part for these planes."""
+        return Point(*(part[..., which] for part in self))
 
-    def put(self, which: Array, other: Looked) -> None:
-        """Replace those."""
+    def put(self, which: Array, other: Point) -> None:
+        """Replace the part for these planes."""
         for mine, new in zip(self, other, strict=True):
             mine[..., which] = new
 
 
 def block_size(rows: Rows, k: int) -> int:
-    """How many of k label vectors are looked at together."""
+    """Return how many of k label vectors are solved together."""
     return min(k, max(TUNING.fewest, TUNING.block // rows.n)) if rows.in_memory else k
 
 
@@ -204,8 +209,11 @@ def block_size(rows: Rows, k: int) -> int:
 def planes(
     table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None, most: int = TUNING.steps
 ) -> tuple[Array, Array]:
-    """For each label vector the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the last entry, and else 1, and
-    the steps that it took, at most so many. Not finite where floats do not get there."""
+    """Minimize ½wᵀJw + Σ c_i ℓ(y_i A_i·w) for each label vector, and return the planes w, as columns, and the steps of each.
+
+    J = 0 for a free b, the last entry of w, and otherwise 1. There are at most `most` steps. Planes are not finite if floats
+    overflow on the way.
+    """
     rows, k = table.rows, table.Y.shape[1]
     W = _from_part(table, tol, spent) if start is None else start
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
@@ -230,7 +238,7 @@ def planes(
         if len(far):
             first[todo[far]] = np.fmax(first[todo[far]], size[far])
             enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
-            # elsewhere there is nobody else who has a factorization
+            # for rows outside memory there is no other method, which might use a factorization
             active = float(np.mean(here.active[far])) if rows.in_memory else rows.n
             worth = TUNING.patience if _few_count(table, here) else int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
             if rows.in_memory and worth < TUNING.least_cg and W.any():
@@ -248,25 +256,27 @@ def planes(
         falls = here.value < before.value
         rises = ~(here.value <= before.value) & ~shifted & ~near
         W[:, todo[rises]] = last[:, rises]
-        # what does not fall any more is as good as floats can tell
+        # a value that does not fall any more is the least one up to rounding
         better = falls | shifted | near
         todo, here = todo[better], here.some(better)
         if len(far) and not met and rows.in_memory and (precondition.each or not precondition.may_be_own):
-            break  # where each label vector is worth a factorization of its own
+            break  # a factorization for each label vector costs less
     if table.free and len(todo):
         _balance(table, W, todo)
     return W, steps
 
 
 def stated(loss: SmoothHinge) -> float:
-    """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
+    """Return ε if a certificate has to state the weights of few rows only, else 0, for the weights of the hinge itself."""
     return loss.epsilon if loss.epsilon <= TUNING.most_stated else 0.0
 
 
 @np.errstate(all="ignore")
 def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
-    """The same for the hinge, of which ever less is smoothed: a weight a of a row leaves a gap of Cεa(1-a), so that all of it
-    falls as ε², with the rows that have one. And what it was smoothed to in the end: where the widest gap is least."""
+    """Return planes and steps for the hinge, from smoothed hinges with ever smaller ε, and the one whose widest gap is least.
+
+    A row of weight a leaves a gap of Cεa(1-a), and the number of rows with 0 < a < 1 falls with ε, so the whole gap falls as ε².
+    """
     k = table.Y.shape[1]
     own, steps, W, widest = replace(table), np.zeros(k, np.int64), start, math.inf
     best = np.zeros((table.rows.d, k)), SmoothHinge(TUNING.smoothings[0])
@@ -277,7 +287,7 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
         steps += more
         upper, lower = hinge_interval(own, W)
         gap = float(np.max((upper - lower) / upper))
-        if not gap < widest and widest < TUNING.part_tol:
+        if not gap < widest and widest < PART.tol:
             break
         best, widest = (W.copy(), loss), gap
         if gap <= TUNING.hinge_share * tol or own.spent() or steps.max() == max_iter:
@@ -289,7 +299,7 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
 
 
 def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
-    """What the hinge itself is at the planes of a smoothed one, and what its least value is at least, in floats."""
+    """Return upper and lower bounds, in floats, on the least value of the hinge, from the planes of a smoothed hinge."""
     every = np.arange(W.shape[1])
     here, rest = table.at(W, every), table.reduce(_corner, W, every)[0]
     upper = here.value + 0.5 * rest
@@ -297,7 +307,7 @@ def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
 
 
 def _balance(table: Table, W: Array, todo: Array) -> None:
-    """Move b to where both classes have the same mass: without that a plane proves nothing."""
+    """Move b so that both classes have the same mass, without which a plane proves nothing."""
     for _ in range(TUNING.balancings):
         shift, unequal = table.shifts(table.at(W[:, todo], todo), TUNING.balanced)
         todo, shift = todo[unequal], shift[unequal]
@@ -307,37 +317,39 @@ def _balance(table: Table, W: Array, todo: Array) -> None:
 
 
 def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
-    """Planes of a part of the rows, which stand for all of them, where these are many; else 0."""
+    """Return the planes of a random part of the rows if there are many rows per column, else 0."""
     rows, k = table.rows, table.Y.shape[1]
     zero = np.zeros((rows.d, k))
-    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol or spent():
+    if rows.n < PART.rows_per_column * rows.d or rows.reduces or tol >= PART.tol or spent():
         return zero
-    count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
+    i = PART.choose(rows, table.seed)
+    count = len(i)
     if not fits(8 * count * rows.d):
         return zero
-    i = np.sort(np.random.default_rng(table.seed).choice(rows.n, count, replace=False))
     rows.passes += count / rows.n
     own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
     at = rows.storage.to_storage_f64(i)
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
-    W, _ = planes(part, TUNING.part_tol, spent, zero, TUNING.part_steps)
+    W, _ = planes(part, PART.tol, spent, zero, TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
     return np.where(np.isfinite(W), W, 0.0)
 
 
-def _few_count(table: Table, here: Looked) -> bool:
-    """Whether the rows that have a second derivative are few, for most label vectors; nobody else solves those of rows elsewhere
-    one by one."""
+def _few_count(table: Table, here: Point) -> bool:
+    """Return whether few rows have a second derivative on average, so that label vectors are better solved on few rows each.
+
+    That is for the squared hinge: for a smoothed hinge many more rows have weights. Rows in memory have other methods for one
+    label vector.
+    """
     if table.rows.in_memory or table.loss is not Loss.SQUARED_HINGE or not table.one_by_one:
-        return False  # of a smoothed hinge many more rows have a weight
+        return False
     return float(np.mean(here.active)) <= TUNING.few * table.rows.d
 
 
-def _one_by_one(table: Table, W: Array, todo: Array, here: Looked, tol: float, spent: Callable[[], bool]) -> Array:
-    """Put planes of these label vectors that are found on few rows into W, and what is there into `here`, where values fall. The
-    steps that each took."""
+def _one_by_one(table: Table, W: Array, todo: Array, here: Point, tol: float, spent: Callable[[], bool]) -> Array:
+    """Solve these label vectors on few rows each, and return the steps of each; W and `here` are updated where values fall."""
     planes, steps = zip(*(_on_few_rows(table, j, W[:, j], tol, spent) for j in todo), strict=True)
     found = np.column_stack(planes)
     after = table.at(found, todo)
@@ -348,8 +360,11 @@ def _one_by_one(table: Table, W: Array, todo: Array, here: Looked, tol: float, s
 
 
 def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
-    """The plane of one label vector from the rows nearest to it, those that are then short of 1 as well, and so on; and the steps
-    that it took. It is that of all rows once none outside is short of 1."""
+    """Return the plane of one label vector, solved on a growing set of rows, and the steps.
+
+    The set begins with the rows nearest to w, and rows with a score below 1 are added. If none is left outside, the plane is that
+    of all rows.
+    """
     storage = table.rows.storage
     y = table.Y[:, j]
     rows = replace(table.rows, signs=storage.to_host(y).astype(np.int8))
@@ -368,8 +383,12 @@ def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[],
 
 
 def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
-    """Newton's method with a factorization in every step, for few rows with their signs; and the steps that it took."""
-    all_of_them, ridge = rows.lift(np.arange(rows.n)), rows.lift(np.diag(J))
+    """Minimize the loss of few rows, with their signs, by Newton's method with a factorization in every step.
+
+    Return the plane and the number of steps.
+    """
+    every, ridge = rows.lift(np.arange(rows.n)), rows.lift(np.diag(J))
+    along = derivatives(lambda z: c * loss.weight(z), lambda z, alpha: c * loss.curvature(z, loss.weight(z)))
     steps = 0
     while True:
         z = rows.lift(rows.scores(w))
@@ -379,27 +398,12 @@ def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spen
         level = J[-1] > 0 or abs(gradient[-1]) <= TUNING.balanced * float((c * a).sum())
         if (near and level) or steps == TUNING.exact_steps or spent():
             return w, steps
-        step = rows.solve(rows.moments(c * loss.curvature(z, a), all_of_them)[0] + ridge, -gradient)
+        step = rows.solve(rows.moments(c * loss.curvature(z, a), every)[0] + ridge, -gradient)
         if step is None:
             return w, steps
-        w = w + _length(J, w, step, z, rows.lift(rows.scores(step)), c, loss) * step
+        line = Line(z, rows.lift(rows.scores(step)), dot(J * w, step), dot(J * step, step))
+        w = w + line_search(line, along, TUNING.slope_left * abs(dot(gradient, step))) * step
         steps += 1
-
-
-def _length(J: Array, w: Array, step: Array, z: Any, u: Any, c: Any, loss: Any) -> float:
-    """How far along a step the slope is about 0, where scores are z + t u."""
-
-    def slope(t: float) -> float:
-        return dot(J * (w + t * step), step) - float((c * loss.weight(z + t * u) * u).sum())
-
-    first, low, high, t = slope(0.0), 0.0, math.inf, 1.0
-    for _ in range(TUNING.looks):
-        there = slope(t)
-        if abs(there) <= TUNING.slope_left * abs(first):
-            break
-        low, high = (t, high) if there < 0 else (low, t)
-        t = 0.5 * (low + high) if high < math.inf else 2.0 * t
-    return t
 
 
 def _limited(table: Table, W: Array, step: Array) -> Array:
@@ -411,8 +415,11 @@ def _limited(table: Table, W: Array, step: Array) -> Array:
     return np.asarray(step * (np.min(factor) if table.loss.several else factor))
 
 
-def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
-    """Where a step goes too far, or not far enough, to where the slope along it is about 0; by one look at some multiples."""
+def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Point, here: Point) -> None:
+    """Replace steps that go too far, or not far enough, by multiples at which the slope is about 0, found in one pass.
+
+    The slope is interpolated between the multiples that are tried. W and `here` are updated.
+    """
     start, end = (table.dot(look.gradient, step) for look in (before, here))
     off = np.flatnonzero(~(np.abs(end) <= TUNING.slope_left * np.abs(start)) & (start < 0))
     if not len(off):
@@ -436,22 +443,25 @@ def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, h
 
 @dataclass(eq=False)
 class Preconditioner:
-    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h, or
-    with that of `each` label vector; with nothing, where columns are many. `used` are the steps of conjugate gradients that the
-    last direction took."""
+    """The preconditioner of conjugate gradients, which solves with the matrix J + AᵀhA.
+
+    At first h is that of w = 0, which is the same for all label vectors; later it is the mean h, or `each` label vector has a
+    matrix of its own. If there are too many columns, there is no preconditioner. `used` is the number of conjugate gradients that
+    the last direction took.
+    """
 
     table: Table
     used: int = 0
     shared: Callable[[Array], Array] = np.array  # a copy
     each: dict[int, Callable[[Array], Array]] = field(default_factory=dict)
-    moments: dict[int, tuple[Array, Array]] = field(default_factory=dict)
-    """AᵀhA and h of those."""
+    hessians: dict[int, Hessian] = field(default_factory=dict)
+    """The matrices AᵀhA of `each`."""
     fresh: float = math.nan
-    """Those that the first direction took after it was made."""
+    """The number of conjugate gradients of the first direction after it was made."""
 
     @property
     def may_be_own(self) -> bool:
-        """Whether one of each label vector may be made: dense rows in memory that are no part, with room for all of them."""
+        """Whether each label vector may have its own: for dense rows in memory that are not a part, and if all of them fit."""
         table, rows = self.table, self.table.rows
         size = 8 * table.Y.shape[1] * rows.d**2
         dense = rows.in_memory and not rows.sparse and rows.d <= NEWTON.most_factorized
@@ -459,11 +469,14 @@ class Preconditioner:
         return dense and room and table.one_by_one and not table.loss.several
 
     def solve(self, r: Array, own: Array) -> Array:
-        """Residuals of these label vectors, as columns, times its inverse."""
+        """Return the preconditioned residuals r of these label vectors, as columns."""
         return np.column_stack([self.each[j](r[:, i]) for i, j in enumerate(own)]) if self.each else self.shared(r)
 
     def renew(self, W: Array, todo: Array, worth: int) -> None:
-        """Make it, or make it anew for these label vectors where that is worth it: so many steps cost as much as one of each."""
+        """Make the preconditioner, or make it anew if that saves time.
+
+        A factorization for each label vector costs as much as `worth` conjugate gradients.
+        """
         d, rows = self.table.rows.d, self.table.rows
         if math.isnan(self.fresh):
             self.fresh = self.used or math.nan
@@ -474,7 +487,7 @@ class Preconditioner:
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return
-        # those of w = 0 are the same for all label vectors; but there the hinge has none
+        # the second derivatives at w = 0 are the same for all label vectors; but those of a smoothed hinge are 0 there
         own = made or len(todo) == 1 or isinstance(self.table.loss, SmoothHinge)
         at = W[:, todo] if own else 0.0 * W[:, todo]
         products, column, total = self.table.reduce(self.table.work.moments, at, todo, rough=True)
@@ -484,29 +497,27 @@ class Preconditioner:
             self.shared, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
     def _renew_each(self, W: Array, todo: Array) -> bool:
-        """Make one of each of these label vectors from what has changed since the last one; whether time and numbers allow it."""
+        """Make a preconditioner for each of these label vectors; return whether time and the range of floats allow it."""
         table, rows = self.table, self.table.rows
-        h = table.curvatures(W, todo)
-        assert h is not None
-        for own, j in zip(h.T, todo.tolist(), strict=True):
-            products, held = self.moments.get(j, (np.zeros((rows.d, rows.d)), np.zeros(rows.n)))
-            changed, active = np.flatnonzero(own != held), np.flatnonzero(own)
-            if len(changed) < len(active):
-                products = products + second_moment(rows, changed, (own - held)[changed])
-            else:
-                products = second_moment(rows, active, own[active])
-            if table.spent() or not np.isfinite(products).all():
+        curvatures = table.curvatures(W, todo)
+        assert curvatures is not None
+        for h, j in zip(curvatures.T, todo.tolist(), strict=True):
+            hessian = Hessian.of(rows, h, self.hessians.get(j))
+            if table.spent() or not np.isfinite(hessian.products).all():
                 self.each.clear()
                 return False
-            self.moments[j] = products, own
-            self.each[j] = rows.storage.solving(products + np.diag(table.J[:, 0]))
+            self.hessians[j] = hessian
+            self.each[j] = rows.storage.solving(hessian.products + np.diag(table.J[:, 0]))
         self.fresh, self.used = math.nan, 0
         return True
 
 
 class Effort(NamedTuple):
-    """The residual that is small enough, as a share of the gradient in the norm of the preconditioner, for each column; the steps
-    that are worth it; and whether the time is up."""
+    """When conjugate gradients stop.
+
+    `enough` is the residual that is small enough for each column, as a share of the gradient in the norm of the preconditioner,
+    `most` is the number of steps that are worth taking, and `spent` says whether the time is up.
+    """
 
     enough: Array
     most: int
@@ -521,8 +532,7 @@ def _conjugate_gradients(
     precondition: Preconditioner,
     effort: Effort,
 ) -> tuple[Array, bool]:
-    """For each column s with (J + AᵀhA) s = -gradient, nearly; and whether so many steps as are worth it were enough for most of
-    them."""
+    """Solve (J + AᵀhA) s = -gradient approximately for each column s; return these, and whether most of them converged."""
     most = max(effort.most, TUNING.least_cg)
     step, r, h = np.zeros_like(gradient), -gradient, table.curvatures(W, todo)
     q = precondition.solve(r, todo)
@@ -549,17 +559,20 @@ def _conjugate_gradients(
 
 
 def _steps_for_a_factor(rows: Rows, active: float) -> float:
-    """How many steps of conjugate gradients cost as much as a factorization with so many rows of positive h, for one vector."""
+    """Return how many conjugate gradients for one vector cost as much as a factorization for this many rows with h > 0."""
     per_row = rows.entries / rows.n
     return (active * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
 
 
-# ---- work on a piece of the rows, done where it is -----------------------------------------------------------------------
+# ---- work on a piece of the rows, done where it is stored ----------------------------------------------------------------
 
 
 class Work(NamedTuple):
-    """Values and gradients with what else `Looked` has; products with the second derivatives; the moments of a preconditioner;
-    and slopes along steps."""
+    """The functions that process a piece of the rows, whose results are summed.
+
+    They return the parts of a `Point`, products with the second derivatives, the moments of a preconditioner, and slopes along
+    steps.
+    """
 
     slopes: Callable[..., tuple[Any, ...]]
     curved: Callable[..., tuple[Any, ...]]
@@ -568,7 +581,7 @@ class Work(NamedTuple):
 
 
 def _counted(y: Any, c: Any, todo: Any) -> tuple[Any, Any]:
-    """The signs of these label vectors, and C_i where they are not 0."""
+    """Return the signs of these label vectors, and C_i where they are not 0."""
     y = y[:, todo]
     return y, c[:, None] * abs(y)
 
@@ -591,13 +604,13 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[An
 
 
 def _bent(x: Any, h: Any, p: Any, left: Any, loss: Any) -> tuple[Any, ...]:
-    """As `_curved`, for second derivatives h that are known."""
+    """Return the same as `_curved` for known second derivatives h."""
     bent = h[:, left] * (x @ p[:-1] + p[-1])
     return x.T @ bent, bent.sum(0)
 
 
 def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
-    """Σ h x xᵀ, Σ h x and Σ h for the mean h of these label vectors."""
+    """Return Σ h x xᵀ, Σ h x and Σ h for the mean h of these label vectors."""
     y, c = _counted(y, c, todo)
     z = y * (x @ W[:-1] + W[-1])
     return _second_moments(x, (c * loss.curvature(z, loss.weight(z))).mean(1))
@@ -605,21 +618,21 @@ def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any,
 
 def _second_moments(x: Any, h: Any) -> tuple[Any, ...]:
     size = h.max() + 1e-30
-    rows = ((h / size) ** 0.5)[:, None] * x  # of which the product with itself is half the work
+    rows = ((h / size) ** 0.5)[:, None] * x  # a product of a matrix with its own transpose is half the work
     products = rows.T @ rows
     products = products.toarray() if is_sparse(products) else products
     return products * size, (x.T @ h[:, None])[:, 0], h.sum(0)
 
 
 def _corner(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: SmoothHinge) -> tuple[Any, ...]:
-    """Σ Cεa(1-a)."""
+    """Return Σ Cεa(1-a), the gap that the smoothing leaves."""
     y, c = _counted(y, c, todo)
     a = loss.weight(y * (x @ W[:-1] + W[-1]))
     return ((loss.epsilon * c * a * (1.0 - a)).sum(0),)
 
 
 def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Any) -> tuple[Any, ...]:
-    """Σ c a(z + t u) u for some t, where z are the scores of the first half and u those of the second."""
+    """Return Σ c a(z + t u) u for each multiple t, where z and u are the scores of the first and second half of `wide`."""
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z, u = y * both[:, :k], y * both[:, k:]
@@ -635,7 +648,7 @@ def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple
     xp, Q = namespace(S), softmax(S)
     top = xp.amax(S, 1)
     losses = xp.log(xp.exp(S - top[:, None]).sum(1)) + (top - (S * y).sum(1))
-    others = Q * (1 - y)  # C less its own weight, without losing the digits of a small difference
+    others = Q * (1 - y)  # C minus its own weight, without losing the digits of a small difference
     signed, weighted = c[:, None] * (y * others.sum(1)[:, None] - others), c[:, None] * Q
     bend, mass = xp.diag(weighted.sum(0)) - weighted.T @ Q, (c[:, None] * y).sum(0)
     return (c * losses).sum(0), x.T @ signed, signed.sum(0), bend, mass, 0.0 * mass + len(y)
@@ -650,7 +663,7 @@ def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tu
 
 
 def _class_moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
-    """For the mean h of the second derivatives of a row's loss, over the directions in which it has any."""
+    """Return the moments for the mean h of the second derivatives of a row's loss, over the directions in which it has any."""
     Q = softmax(x @ W[:-1] + W[-1])
     return _second_moments(x, c * (1.0 - (Q * Q).sum(1)).clip(min=0.0) / (y.shape[1] - 1))
 

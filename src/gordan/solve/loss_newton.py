@@ -1,7 +1,7 @@
 """Newton's method for regularized losses: ½wᵀJw + Σ φ_i(A_i·w), with A_i = y_i(x_i, 1?) and J = 0 for a free intercept, else 1.
 
-A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by Cholesky's factorization where columns are few, by one of the size
-of the rows with h > 0 where these are few, else by conjugate gradients. A factorization is used again for later steps, as the
+A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by a Cholesky factorization if there are few columns, by one of the size
+of the rows with h > 0 if there are few of these, and otherwise by conjugate gradients. Later steps reuse a factorization as the
 preconditioner of conjugate gradients, for as long as that costs less than a new one.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,30 +26,30 @@ from gordan.rows import Rows
 class Tuning:
     """Constants of the method; `benchmarks/losses.py` shows what each choice costs."""
 
-    # Columns up to which a matrix of that size is factorized.
+    # The largest number of columns for which a matrix of that size is factorized.
     most_factorized: int = 3000
-    # Rows with h > 0 up to which a matrix of their products is made where columns are more: beyond it conjugate gradients cost
-    # less. For sparse rows they nearly always do, unless they do not get as far as they should.
+    # With more columns than rows with h > 0, the largest number of these rows for which their Gram matrix is factorized: beyond
+    # it conjugate gradients cost less. For sparse rows they nearly always do, unless they stop before the residual is small.
     few_dense: int = 1000
     few_sparse: int = 100
-    # Share of the slope at the start that a line search leaves. The first step tried is Newton's, which near the end is right.
+    # The share of the initial slope that a line search may leave. The first step tried is Newton's, which is right near the end.
     slope_left: float = 0.1
     # Largest relative residual of conjugate gradients.
     forcing: float = 0.1
     most_cg: int = 300
-    # Share of rows with h > 0 below which conjugate gradients are run on a copy of these.
+    # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
-    # What a product of two entries of a row costs in second moments, and one of a factorization, as shares of what an entry
-    # costs in two passes: measured at 10,000 × 384 and, sparse, at 32,561 × 123.
+    # The cost of a product of two entries of a row in second moments, and of one in a factorization, relative to the cost of an
+    # entry in two passes: measured at 10,000 × 384 and, sparse, at 32,561 × 123.
     dense_pair: float = 0.024
     sparse_pair: float = 0.5
     cube: float = 0.0083
-    # The squared hinge of rows that a plane nearly separates: the rows that matter change at every step. Where gaps stay as wide
-    # as `share_tol` it is solved anew, with these shares of C first.
+    # For the squared hinge on nearly separable rows, the rows with h > 0 change at every step. If the gap stays wide, the loss is
+    # minimized for these shares of C first, each to a relative gap of `share_tol`.
     shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     share_tol: float = 0.1
-    # Entries of dense rows up to which they are held as one signed array, and second moments are one product of matrices: passes
-    # over so few entries are mostly calls.
+    # Dense rows of at most this many entries are held as one signed array, and second moments are one product of matrices: with
+    # so few entries, most of the time of a pass is the overhead of its calls.
     at_once: int = 1 << 17
     # Entries of rows that are copied at a time for second moments.
     taken: int = 1 << 23
@@ -56,45 +57,94 @@ class Tuning:
     copies: int = 3
 
 
-TUNING = Tuning()
+@dataclass(frozen=True)
+class Part:
+    """When part of the rows is solved first, to start from its plane.
+
+    That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
+    at least `least_per_column` for each column, and is solved to `tol`. For the hinge, and for smooth losses whose C ‖x‖² is
+    above `small` on average, the plane of a part depends too much on its own noise to save steps, unless there are more rows per
+    column (`for_hinge`, `for_large_c`).
+    """
+
+    rows_per_column: int = 40
+    for_hinge: int = 270
+    for_large_c: int = 1000
+    small: float = 100.0
+    least_rows: int = 4000
+    share: float = 0.1
+    least_per_column: int = 10
+    tol: float = 1e-2
+
+    def choose(self, rows: Rows, seed: int) -> Array:
+        """Return the numbers of the rows of a random part, in increasing order."""
+        count = max(int(self.share * rows.n), self.least_per_column * rows.d)
+        return np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
+
+
+TUNING, PART = Tuning(), Part()
 
 Weights = Callable[[Array], Array]
 Curvature = Callable[[Array, Array], Array]
 
 
+class Hessian(NamedTuple):
+    """The matrix AᵀhA of the second derivatives of the losses, with its h."""
+
+    h: Array
+    products: Array
+
+    @staticmethod
+    def of(rows: Rows, h: Array, before: Hessian | None, A: Array | None = None) -> Hessian:
+        """Return the matrix for h, updated from the one before if that takes fewer rows; A is as in `second_moment`."""
+        active = np.flatnonzero(h)
+        if before is not None:
+            changed = np.flatnonzero(h != before.h)
+            if len(changed) < len(active):
+                products = second_moment(rows, changed, (h - before.h)[changed], A)
+                products += before.products
+                return Hessian(h, products)
+        return Hessian(h, second_moment(rows, active, h[active], A))
+
+
 @dataclass(eq=False)
 class Newton:
-    """The state of the method: w, the scores z = A w, and the factorization in use; and A as an array, where it is small."""
+    """The state of the method: w, the scores z = A w, and the factorization in use."""
 
     rows: Rows
     J: Array
     w: Array
     z: Array
-    A: Array | None = None
-    held: Array | None = None
-    moment: Array | None = None
-    factor: Any = None
-    stale: bool = True
-    steps: int = 0
-    largest_gradient: float = 0.0
-    met: bool = True
-    """Whether conjugate gradients got as far as they should."""
     time: Deadline = UNLIMITED
+    steps: int = 0
+    hessian: Hessian | None = None
+    factor: Any = None
+    """The factorization of J + AᵀhA."""
+    stale: bool = True
+    """Whether the factorization is no good as a preconditioner any more."""
+    largest_gradient: float = 0.0
+    converged: bool = True
+    """Whether the last conjugate gradients reached a residual that is small enough."""
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
-        """The state at w, or at 0."""
+        """Return the state at w, or at 0."""
         J = np.ones(rows.d)
         if free:
             J[-1] = 0.0
-        A = rows.dense() if rows.in_memory and not rows.sparse and rows.n * rows.d <= TUNING.at_once else None
-        newton = Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), A, time=time)
+        newton = Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), time)
         if w is not None:
             newton.w, newton.z = w.copy(), newton.scores(w)
         return newton
 
+    @cached_property
+    def A(self) -> Array | None:
+        """The signed rows as one array if they are dense and small, else None."""
+        rows = self.rows
+        return rows.dense() if rows.in_memory and not rows.sparse and rows.n * rows.d <= TUNING.at_once else None
+
     def scores(self, w: Array) -> Array:
-        """A w."""
+        """Return A w."""
         if self.A is None:
             return self.rows.scores(w)
         self.rows.passes += 1
@@ -103,7 +153,7 @@ class Newton:
         return np.asarray(z)
 
     def combine(self, p: Array) -> Array:
-        """Aᵀp."""
+        """Return Aᵀp."""
         if self.A is None:
             return self.rows.combine(p)
         self.rows.passes += 1
@@ -112,7 +162,7 @@ class Newton:
         return np.asarray(v)
 
     def gradient(self, alpha: Array) -> Array:
-        """J w - Aᵀα."""
+        """Return J w - Aᵀα."""
         return np.asarray(self.J * self.w - self.combine(alpha))
 
     def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array) -> bool:
@@ -122,7 +172,8 @@ class Newton:
         if not slope < 0:
             return False
         u = self.scores(s)
-        t = line_search(self.z, u, float((self.J * self.w) @ s), float((self.J * s) @ s), slope, weights, curvature)
+        line = Line(self.z, u, float((self.J * self.w) @ s), float((self.J * s) @ s))
+        t = line_search(line, derivatives(weights, curvature), TUNING.slope_left * -slope)
         if not t > 0:
             return False
         self.steps += 1
@@ -133,31 +184,34 @@ class Newton:
         return bool((self.w != before).any())
 
     def direction(self, gradient: Array, h: Array) -> Array:
-        """The direction s with (J + AᵀhA) s = -gradient, nearly."""
+        """Return the direction s with (J + AᵀhA) s = -gradient, approximately."""
         active = np.flatnonzero(h)
         columns, k = self.rows.d, len(active)
         if k == 0:
             return np.where(self.J > 0, -gradient, 0.0)
-        few = k <= (TUNING.few_sparse if self.rows.sparse and self.met else TUNING.few_dense)
+        few = k <= (TUNING.few_sparse if self.rows.sparse and self.converged else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
-            return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
+            return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
         reused = self.factor is not None and not self.stale
         most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
-        if most < 2 and not self.time.affords(self._seconds_for_a_factor(k)):
-            return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
-        if most < 2:
-            self._factorize(h, active)
-            return -solved(self.factor, gradient)
-        s, met = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
-        self.stale = not met
-        return s
+        if most >= 2:
+            s = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
+            self.stale = not self.converged
+            return s
+        if not self.time.affords(self._seconds_for_a_factor(k)):
+            return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
+        self.hessian = Hessian.of(self.rows, h, self.hessian, self.A)
+        H = self.hessian.products.copy()
+        H[np.diag_indices(columns)] += self.J
+        self.factor, self.stale = factorized(H), False
+        return -solved(self.factor, gradient)
 
     def _steps_for_a_factor(self, k: int) -> int:
-        """How many steps of conjugate gradients, two passes each, cost as much as a factorization with k rows of positive h.
+        """Return how many steps of conjugate gradients, two passes each, cost as much as a factorization for k rows with h > 0.
 
-        By counting: clocks would make one run differ from the next.
+        The cost is counted and not timed, because times would make one run differ from the next.
         """
         rows = self.rows
         per_row = rows.entries / rows.n
@@ -165,45 +219,27 @@ class Newton:
         return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
 
     def _seconds_for_a_factor(self, k: int) -> float:
-        """About the seconds of a factorization at the pace of this call: it cannot be interrupted."""
+        """Predict the seconds of a factorization, which cannot be interrupted, at the pace of this call."""
         rows, pace = self.rows, self.time.pace
         return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
 
-    def _factorize(self, h: Array, active: Array) -> None:
-        changed = None if self.held is None else np.flatnonzero(h != self.held)
-        if self.moment is None or changed is None or 2 * len(changed) > len(active):
-            self.moment = second_moment(self.rows, active, h[active], self.A)
-        elif len(changed):
-            self.moment += second_moment(self.rows, changed, (h - self.held)[changed], self.A)
-        self.held = h
-        H = self.moment.copy()
-        H[np.diag_indices(len(H))] += self.J
-        self.factor = factorized(H)
-        self.stale = False
-
     def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
-        """The same direction from the k rows with h > 0: with r = h A s, (AAᵀ + 1/h) r = -A g and s = -g - Aᵀr for J = 1.
+        """Return the direction from the k rows with h > 0: with r = h A s, (AAᵀ + 1/h) r = -A g and s = -g - Aᵀr for J = 1.
 
         A free intercept is one more unknown, and Σ y r = -g_b one more equation.
         """
-        rows = self.rows.take(active)
-        free = self.J[-1] == 0
-        g = np.where(self.J > 0, gradient, 0.0)
+        rows, free = self.rows.take(active), self.J[-1] == 0
+        g, signs = gradient, None
+        if free:
+            rows, g, signs = replace(rows, constant=0.0), gradient[:-1], rows.signs * (rows.scale * rows.constant)
         K = rows.gram(np.arange(rows.n))
-        signs = rows.signs.astype(np.float64) * rows.scale
-        if free:
-            K -= np.outer(signs, signs)
         K[np.diag_indices(rows.n)] += 1 / h
-        r, b = bordered(K, -rows.scores(g), signs if free else None, -float(gradient[-1]))
+        r, b = bordered(K, -rows.scores(g), signs, -float(gradient[-1]))
         s = -(g + rows.combine(r))
-        if free:
-            s[-1] = -b
-        return np.asarray(s)
+        return np.append(s, -b) if free else s
 
-    def _conjugate_gradients(
-        self, gradient: Array, h: Array, precondition: Callable[[Array], Array] | None, most: int
-    ) -> tuple[Array, bool]:
-        """The direction s, and whether the residual is small enough: a share of the gradient that falls with it."""
+    def _conjugate_gradients(self, gradient: Array, h: Array, precondition: Callable[[Array], Array], most: int) -> Array:
+        """Return the direction, with a residual that is a share of the gradient and shrinks faster than it."""
         first = math.sqrt(float(gradient @ gradient))
         self.largest_gradient = max(self.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
@@ -211,10 +247,10 @@ class Newton:
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         found = conjugate_gradients(
-            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition or np.array, self.time
+            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition, self.time
         )
-        self.met = found.met
-        return found.s, found.met
+        self.converged = found.converged
+        return found.s
 
 
 class Solved(NamedTuple):
@@ -222,7 +258,7 @@ class Solved(NamedTuple):
 
     s: Array
     steps: int
-    met: bool
+    converged: bool
 
 
 def conjugate_gradients(
@@ -233,9 +269,9 @@ def conjugate_gradients(
     precondition: Callable[[Array], Array],
     time: Deadline = UNLIMITED,
 ) -> Solved:
-    """The s with H s = `right`, up to a residual of size `enough`; vectors may be blocks.
+    """Solve H s = `right` up to a residual of size `enough`, where `product` multiplies by H; vectors may be blocks.
 
-    Ends early in a direction in which H has no curvature.
+    It ends early if the time is up, or in a direction in which H has no curvature.
     """
     s, r = np.zeros_like(right), right
     q = precondition(r)
@@ -257,7 +293,7 @@ def conjugate_gradients(
 
 
 def bordered(K: Array, right: Array, signs: Array | None, total: float) -> tuple[Array, float]:
-    """The r and b with K r + b·signs = right and signs·r = total; without signs, b = 0 and K r = right."""
+    """Solve K r + b·signs = right and signs·r = total for r and b; without signs, b = 0 and K r = right."""
     factor = factorized(K)
     r = solved(factor, right)
     if signs is None:
@@ -267,30 +303,33 @@ def bordered(K: Array, right: Array, signs: Array | None, total: float) -> tuple
     return r - b * across, b
 
 
-def line_search(
-    z: Array,
-    u: Array,
-    along: float,
-    bend: float,
-    slope: float,
-    weights: Weights,
-    curvature: Curvature,
-    left: float = TUNING.slope_left,
-) -> float:
-    """t > 0 near the minimum of the objective along z + t u, where the slope is a share `left` of `slope` at most.
+class Line(NamedTuple):
+    """The planes w + t s: z and u are the scores of w and s, `along` is wᵀJs and `bend` is sᵀJs."""
 
-    `along` is wᵀJs and `bend` sᵀJs. Newton's method on the slope, kept within the interval that the signs of slopes leave.
+    z: Any
+    u: Any
+    along: float
+    bend: float
+
+
+Derivatives = Callable[[Any, Any], tuple[float, Callable[[], float]]]
+
+
+def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadline = UNLIMITED) -> float:
+    """Return t > 0 near the minimum of the objective along a line, where the slope is `enough` at most.
+
+    `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for the second
+    derivative. This is Newton's method for a slope of 0 from t = 1, kept within the interval that the signs of slopes leave.
     """
     t, low, high = 1.0, 0.0, math.inf
     for _ in range(40):
-        zt = z + t * u
-        alpha = weights(zt)
-        found = along + t * bend - float(alpha @ u)
-        if abs(found) <= left * abs(slope):
+        of_loss, second = of_losses(line.z + t * line.u, line.u)
+        slope = line.along + t * line.bend + of_loss
+        if abs(slope) <= enough or time.passed:
             break
-        low, high = (low, t) if found > 0 else (t, high)
-        second = bend + float((curvature(zt, alpha) * u) @ u)
-        new = t - found / second if second > 0 else math.inf
+        low, high = (low, t) if slope > 0 else (t, high)
+        bend = line.bend + second()
+        new = t - slope / bend if bend > 0 else math.inf
         if not low < new < high:
             new = 0.5 * (low + high) if high < math.inf else 2 * t
         if new in (low, high, t):
@@ -299,8 +338,18 @@ def line_search(
     return t
 
 
+def derivatives(weights: Weights, curvature: Curvature) -> Derivatives:
+    """Return the derivatives along a line of losses with these weights (minus the slopes) and second derivatives."""
+
+    def of_losses(z: Any, u: Any) -> tuple[float, Callable[[], float]]:
+        alpha = weights(z)
+        return -float(alpha @ u), lambda: float((curvature(z, alpha) * u) @ u)
+
+    return of_losses
+
+
 def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Array:
-    """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs. A is the array of all rows, if there is one."""
+    """Return Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs. A is the array of all rows, if there is one."""
     if A is not None or (rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once):
         rows.passes += len(i) / rows.n if A is not None else 0.0
         own = rows.take(i).dense() if A is None else A[i]
@@ -311,12 +360,12 @@ def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Arr
         if not own.any():
             continue
         if not rows.in_memory or (len(i) == rows.n and own.all()):
-            q = np.zeros(rows.n)  # one for each row: it is placed where the rows are
+            q = np.zeros(rows.n)  # one for each row, because it is sent to where the rows are
             q[i[own]] = sign * h[own]
             products = rows.moments(q)[0]
             total += sign * (rows.fetch(products) if rows.storage.on_device else products)
             continue
-        # of a copy of these rows: among the others they would be read in pieces of a few rows
+        # from a copy of these rows: among the others they would be read a few at a time
         each = max(1, int(TUNING.taken * rows.n / rows.entries))
         for lo in range(0, int(own.sum()), each):
             some = np.flatnonzero(own)[lo : lo + each]

@@ -21,8 +21,9 @@ from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
+from gordan.solve.block_ascent import with_equal_masses
+from gordan.solve.loss_newton import PART, Curvature, Line, Newton, Weights, bordered, derivatives, line_search
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import Curvature, Newton, Weights, bordered, line_search
 from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
@@ -54,26 +55,6 @@ class Tuning:
     lost_of_one: float = 1e-14
     # A start that led to no proved interval narrower than this is dropped.
     astray: float = 0.1
-
-
-@dataclass(frozen=True)
-class Part:
-    """When part of the rows is solved first, to start from its plane.
-
-    That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
-    at least `least_per_column` for each column, and is solved to `tol`. For the hinge, and for smooth losses whose C ‖x‖² is
-    above `small` on average, the plane of a part depends too much on its own noise to save steps, unless there are more rows per
-    column (`for_hinge`, `for_large_c`).
-    """
-
-    rows_per_column: int = 40
-    for_hinge: int = 270
-    for_large_c: int = 1000
-    small: float = 100.0
-    least_rows: int = 4000
-    share: float = 0.1
-    least_per_column: int = 10
-    tol: float = 1e-2
 
 
 @dataclass(frozen=True)
@@ -115,7 +96,7 @@ class Epochs:
     most_entries: int = 1 << 22
 
 
-TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
+TUNING, MULTIPLIERS, EPOCHS = Tuning(), Multipliers(), Epochs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,7 +486,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
         if last and newton.settle():  # nothing is proved without
             gap, upper = newton.gap(), newton.value
-        yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
+        yield Found(newton.W, newton.loss.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
@@ -625,9 +606,7 @@ def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Fou
     """
     if task.free:
         _shift(newton, task.weights, task.curvature)
-        masses = {side: float(np.sum(alpha, where=task.rows.signs == side)) for side in (1, -1)}
-        shares = {side: min(1.0, masses[-side] / masses[side]) if masses[side] > 0 else 1.0 for side in masses}
-        alpha = alpha * np.where(task.rows.signs > 0, shares[1], shares[-1])
+        alpha = with_equal_masses(alpha, task.rows.signs)
     w, upper, lower = newton.w, task.value(newton.w, newton.z), task.dual(alpha, task.rows.combine(alpha))
     enough = upper - lower <= TUNING.share * task.tol * upper
     return Found(w, alpha.copy(), lower, upper, found.steps, stated=True) if enough else found
@@ -675,8 +654,7 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
     rows = task.rows
     if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
         return None
-    count = max(int(PART.share * rows.n), PART.least_per_column * rows.d)
-    i = np.sort(np.random.default_rng(task.seed).choice(rows.n, count, replace=False))
+    i = PART.choose(rows, task.seed)
     part = task.part(i)
     if task.free and part.classes != task.classes:
         return None
@@ -721,7 +699,7 @@ def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
     if abs(slope) <= 1e-15 * float(np.sum(alpha)):
         return False
     u = signs if slope < 0 else -signs
-    t = line_search(newton.z, u, 0.0, 0.0, -abs(slope), weights, curvature, left=1e-13)
+    t = line_search(Line(newton.z, u, 0.0, 0.0), derivatives(weights, curvature), 1e-13 * abs(slope))
     newton.z = newton.z + t * u
     newton.w = newton.w.copy()
     newton.w[-1] += t if slope < 0 else -t
