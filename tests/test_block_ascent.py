@@ -54,7 +54,7 @@ def test_an_epoch_is_that_of_its_slow_twin(dtype, column, free):
     signs[5:9, 1] = 0
     rows = Rows(stored(X), np.ones(60, np.int8), constant=column > 0)
     squares, bend = np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(np.float64), np.linspace(0.2, 2.0, 60)
-    ascent = BlockAscent(rows, signs, 1, 3, squares, bend, column, free)
+    ascent = BlockAscent(rows, signs, slice(1, 3), squares, bend, column, free)
     dense, x, W = X.toarray().astype(np.float64), np.zeros((60, 2)), np.zeros((COLUMNS, 2))
     last, offset = np.zeros(2), np.zeros(2)
     for _ in range(3):

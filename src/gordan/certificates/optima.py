@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,8 @@ class Objectives:
         given = np.empty((self.X.n, 0))
         if self.weights is not None:
             given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))
-        length = np.array([bounds.length(w) for w in W.T])
-        shared = W, b, length, self.loss, self.intercept, self.smoothing
+        planes = _Planes(W, b, np.array([bounds.length(w) for w in W.T]), self.smoothing)
+        shared = planes, self.loss, self.intercept
         vectors, step = (self.signs, self.c, self.X.norms, given), self._rows_at_a_time(k)
         v, parts, most, stated = np.zeros((self.X.d + 1, 0 if given.shape[1] else k)), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -109,18 +109,17 @@ class Objectives:
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
 
 
+class _Planes(NamedTuple):
+    """Planes W (d × k) with their intercepts b, upper bounds on ‖w‖, and the smoothing with which the hinge weights follow."""
+
+    W: Array
+    b: Any
+    length: Any
+    smoothing: float
+
+
 def _sums(
-    block: Block,
-    y: Any,
-    c: Any,
-    norms: Any,
-    given: Any,
-    W: Array,
-    b: Any,
-    length: Any,
-    loss: Loss,
-    kind: Intercept,
-    smoothing: float,
+    block: Block, y: Any, c: Any, norms: Any, given: Any, planes: _Planes, loss: Loss, kind: Intercept
 ) -> tuple[Array, Array, int, tuple[Array, ...]]:
     """Return sums over the rows of a block, a combination of the rows, their number, and the weights to be stated.
 
@@ -132,9 +131,10 @@ def _sums(
     another form. Weights follow from the scores as computed. Those of the hinge are C or 0 if the scores that are allowed for
     are on one side of z = 1, and otherwise stated. So are `given` weights, unless they are 0 and these scores are above 1.
     """
-    sums, terms = block_scores(block, W)
+    sums, terms = block_scores(block, planes.W)
     xp = namespace(sums)
-    y, c, norms, given, b, length = map(block.lift, (y, c, norms, given, b, length))
+    y, c, norms, given, b, length = map(block.lift, (y, c, norms, given, planes.b, planes.length))
+    smoothing = planes.smoothing
     c, norms = c[:, None] * abs(y), norms[:, None]
     z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
     hinge = loss is Loss.HINGE

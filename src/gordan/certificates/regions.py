@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -188,7 +188,8 @@ class Slopes:
         """Return whether b* + origin·w* is proved to be ≥ each of ends[0] and ≤ each of ends[1] (2 × m × k), in one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
         planes = np.vstack((self.centres.T, self.origin)).T  # each of them in one piece, as rows in memory are multiplied by them
-        shared = planes, sizes, bounds.length(self.origin), self._shifts, ends, self.loss, self.slack
+        balls = _Balls(planes, sizes, bounds.length(self.origin), self._shifts)
+        shared = balls, ends, self.loss, self.slack
         vectors = self.signs, self.c, self.X.norms
         parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
         gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
@@ -201,30 +202,29 @@ class Slopes:
         return np.array([enclosed_product(self.origin, m) for m in self.centres.T]).T
 
 
-def _slopes(
-    block: Block,
-    y: Any,
-    c: Any,
-    norms: Any,
-    planes: Array,
-    sizes: Any,
-    far: float,
-    shifts: Any,
-    ends: Any,
-    loss: Loss,
-    slack: float,
-) -> tuple[Array, int]:
+class _Balls(NamedTuple):
+    """Balls around centres m, and an origin o.
+
+    The `planes` are the centres and, as the last column, the origin with ‖o‖ ≤ `far`; `sizes` are upper bounds on ‖m‖ and on the
+    radii r; and o·m is between the two `shifts`.
+    """
+
+    planes: Array
+    sizes: Any
+    far: float
+    shifts: Any
+
+
+def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: _Balls, ends: Any, loss: Loss, slack: float) -> tuple[Array, int]:
     """Return bounds on the masses of rows at each b of both `ends`, and the number of rows.
 
     The first is a lower bound on the mass of the rows whose scores z improve as b moves towards b*, the second an upper bound on
-    that of the others. The `planes` are the centres m and, as the last column, the origin o with ‖o‖ ≤ far; `sizes` are upper
-    bounds on ‖m‖ and r. Scores are relative to the origin, whose product with m is between the two `shifts`. For the lower end
-    they are as large as the ball allows, for the upper end as small. They are sums of four numbers, and z of one more, so that
-    there are at most six roundings of all of them.
+    that of the others. Scores are relative to the origin. For the lower end they are as large as the ball allows, for the upper
+    end as small. They are sums of four numbers, and z of one more, so that there are at most six roundings of all of them.
     """
-    sums, terms = block_scores(block, planes)
-    xp, sums, towards = namespace(sums), sums[:, :-1], sums[:, -1:]
-    y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], sizes, shifts, ends))
+    sums, terms = block_scores(block, balls.planes)
+    xp, sums, towards, far = namespace(sums), sums[:, :-1], sums[:, -1:], balls.far
+    y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], balls.sizes, balls.shifts, ends))
     c = c[:, None] * abs(y)
     if slack > 1:
         norms, slack = norms * _more_terms(block.d), dense_slack(block.d, terms, slack)

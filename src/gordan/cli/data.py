@@ -44,6 +44,7 @@ from gordan.io.reading import format_of, names_in
 from gordan.io.table import MAX_LISTED, Dialect, Table, Wanted, listed, number
 from gordan.memory import fits
 from gordan.verdicts.formatting import described
+from gordan.verdicts.model_matrix import Names
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -66,23 +67,21 @@ class Data:
 
     `labels` are those of the file, and `y` is what is separated: the labels, or whether they are `positive`. `classes` are the
     values of y in order; `notices` are the lines about the columns on stderr; `dialect` is the format of a text table;
-    `left_out` are the rows of the file that were left out; `label` and `weight` are the names of the columns of labels and
-    weights, if they have names; and `scaling` says how X was scaled, as in `gordan.io.Model`.
+    `left_out` are the rows of the file that were left out; `named` are the names of its columns; and `scaling` says how X was
+    scaled, as in `gordan.io.Model`.
     """
 
     X: Any
     y: Array
     classes: tuple[Any, ...]
     labels: Array
-    names: tuple[str, ...] | None
+    named: Names
     path: Path
     positive: str | int | float | bool | None
     notices: tuple[str, ...] = ()
     dialect: Dialect | None = None
     left_out: tuple[int, ...] = ()
-    label: str | None = None
     weights: Array | None = None
-    weight: str | None = None
     scaling: Array | None = None
 
     @property
@@ -91,6 +90,11 @@ class Data:
         if self.positive is not None:
             return f"{self.positive} against the rest"
         return " against ".join(map(str, reversed(self.classes)))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the columns of X, if they have any."""
+        return None if self.named.columns is None else tuple(self.named.columns)
 
     @property
     def n(self) -> int:
@@ -136,13 +140,11 @@ class Data:
     def about(self) -> About:
         """The description of this data for a certificate; after standardization it does not name the file."""
         file = self.scaling is None
-        return About(
+        return replace(
+            self.named.about,
             file=Path(with_original_names(str(self.path))).name if file else None,
             size=self.path.stat().st_size if file and self.path.is_file() else None,
-            label=self.label or None,
-            weight=self.weight,
             positive=None if self.positive is None else str(self.positive),
-            columns=None if self.names is None else tuple(self.names),
         )
 
     def described(self, certificate: Certificate, positive: str | None = None) -> Certificate:
@@ -160,7 +162,8 @@ class Data:
     def named_y(self) -> Any:
         """The labels with the name of their column, if it has one."""
         y = self.y.view(NamedVector)
-        y.name = self.label if self.positive is None else f"{self.label or 'label'} is {self.positive}"
+        label = self.named.outcome
+        y.name = label if self.positive is None else f"{label or 'label'} is {self.positive}"
         return y
 
     @property
@@ -169,7 +172,7 @@ class Data:
         if self.weights is None:
             return None
         weights = self.weights.view(NamedVector)
-        weights.name = self.weight
+        weights.name = self.named.weight
         return weights
 
 
@@ -314,8 +317,8 @@ class Source(TableOptions):
         if weight is not None:
             features = replace(self, file=path, drop=[*(self.drop or ()), weight])
             data = features.read(classes=classes, client=client, memory_limit=memory_limit)
-            named = None if weight.lstrip("-").isdigit() else weight
-            return replace(data, weights=_weights_beside(path, self.columns, weight), weight=named)
+            named = replace(data.named, weight=None if weight.lstrip("-").isdigit() else weight)
+            return replace(data, weights=_weights_beside(path, self.columns, weight), named=named)
         if client is None:
             return self._data(read(path, **self.columns, memory_limit=limit), path, classes)
         if self.dialect != TableOptions().dialect:
@@ -324,13 +327,13 @@ class Source(TableOptions):
 
         table = read_on(client, path, self.label, self.drop or (), self.keep_index)
         print_notes(*table.notices)
-        data = replace(_select_classes(table, path, self.positive, classes), label=getattr(table, "label", None))
+        data = _select_classes(table, path, self.positive, classes)
         return replace(data, notices=table.notices)  # no warnings about columns, which would need the rows here
 
     def _data(self, table: Table, path: Path, allowed: tuple[int, float]) -> Data:
         """Return the data of a table, and print the notices and warnings about its columns."""
         print_notes(*table.notices)
-        data = replace(_select_classes(table, path, self.positive, allowed), label=table.label)
+        data = _select_classes(table, path, self.positive, allowed)
         found = warnings_for(table, data.y)
         print_notes(*found)
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
@@ -344,10 +347,10 @@ class Source(TableOptions):
             raise InputError(f"--weight {weight}: this column of {path} is the label, is dropped, or is the only one")
         j = [*table.numbers].index(at)
         rest = [k for k in range(len(table.numbers)) if k != j]
-        names = None if table.names is None else tuple(table.names[k] for k in rest)
-        features = replace(table, X=table.X[:, rest], names=names, numbers=tuple(table.numbers[k] for k in rest))
+        columns = None if table.names is None else tuple(table.names[k] for k in rest)
+        features = replace(table, X=table.X[:, rest], names=columns, numbers=tuple(table.numbers[k] for k in rest))
         data = self._data(features, path, allowed)
-        return replace(data, weights=table.X[:, j].copy(), weight=header[at] or None)
+        return replace(data, weights=table.X[:, j].copy(), named=replace(data.named, weight=header[at] or None))
 
 
 def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
@@ -380,20 +383,20 @@ class TooManyClasses(InputError):
 def _select_classes(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
     """Return the data of a table, with a number of classes that is `allowed`, or with one class against the rest."""
     assert table.y is not None  # labels were asked for
-    classes = np.unique(table.y).tolist()
+    classes, names = np.unique(table.y).tolist(), Names(table.names, getattr(table, "label", None))
     fewest, most = allowed
     if len(classes) < fewest:
         raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
     if positive is not None:
         found = class_named(positive, classes, path)
-        return Data(table.X, table.y == found, (False, True), table.y, table.names, path, found)
+        return Data(table.X, table.y == found, (False, True), table.y, names, path, found)
     if len(classes) > most:
         hint = " (or is the label another column? --label NAME)" if len(classes) > MAX_LISTED else ""
         raise TooManyClasses(
             f"{path} has {len(classes)} classes, {listed(classes)}; "
             f"pass --positive {classes[0]} for that class against the rest{hint}"
         )
-    return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
+    return Data(table.X, table.y, tuple(classes), table.y, names, path, None)
 
 
 def class_named(text: str, classes: list[Any], path: Path) -> Any:

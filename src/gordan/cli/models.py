@@ -184,7 +184,7 @@ def fit(
             written = Saved()
             remarks = [f"no model was written: {interrupts.word if interrupts.pressed else found.missing}"]
         else:
-            written = write_output(output, replace(found.model, label=data.label or None, scaling=data.scaling).save)
+            written = write_output(output, replace(found.model, label=data.named.outcome or None, scaling=data.scaling).save)
             remarks = [f"warning: {each}" for each in found.remarks if each]
         if written.path is not None and not interrupts.pressed:
             remove_checkpoints(found.answers)

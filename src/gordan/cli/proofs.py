@@ -278,9 +278,9 @@ class Checked:
             certificate, missing = replace(certificate, dropped=()), 0
         weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
         weights = data.weights if weighted else None
-        check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.weight)
+        check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.named.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
-        return Checked(claim, check, other_names(certificate, data.names), data.label, remarks)
+        return Checked(claim, check, other_names(certificate, data.names), data.named.outcome, remarks)
 
     @property
     def other_data(self) -> bool:

@@ -181,7 +181,7 @@ def _in_class_words(words: str, data: Data) -> str:
     """Rewrite a sentence about True and False in terms of the class that is taken against the rest."""
     if data.positive is None:
         return words
-    name, label = data.named_y.name, data.label or "label"
+    name, label = data.named_y.name, data.named.outcome or "label"
     words = words.replace(f"{name} = True", f"{label} = {data.positive}")
     return words.replace(f"{name} = False", f"{label} ≠ {data.positive}")
 
@@ -190,7 +190,7 @@ def _outcome_line(data: Data, source: Source, model: Regression) -> str:
     """Return a line that says which column is the outcome, and which of its values the event."""
     event = f"; the event is {data.positive or data.classes[1]}" if model is Regression.LOGISTIC else ""
     last = "" if source.label is not None else " (the last column; --label names another one)"
-    return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
+    return f"Outcome: {data.named.outcome or 'the label of each row'}{event}{last}."
 
 
 def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
@@ -210,11 +210,11 @@ def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[st
     asked = "".join(f", {name}={_python_literal(value)}" for name, value in source.columns.items() if value != default[name])
     y = "t.y" if data.positive is None else f"t.y == {_python_literal(data.positive)}"
     X, names, weights = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
-    if data.weight is not None:
+    if data.named.weight is not None:
         X, names, weights = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
     lines = [
         f"t = gordan.io.read({_python_literal(str(source.file))}{asked})",
-        *([] if data.weight is None else [f"k = t.names.index({_python_literal(data.weight)})"]),
+        *([] if data.named.weight is None else [f"k = t.names.index({_python_literal(data.named.weight)})"]),
         f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{weights})",
         f"print(*zip({names}, f.coef_.tolist()))",
     ]

@@ -1,5 +1,5 @@
-"""Dual coordinate ascent for several label vectors of the same sparse rows, each of which is read once for all of them; and the
-products of these rows with each other times a block of vectors."""
+"""Dual coordinate ascent for several label vectors of the same sparse rows, which reads each row once for all of them, and
+products of the Gram matrix of these rows with a block of vectors."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gordan.rows.rows import Rows
 from gordan.rows.threads import available
 from gordan.rows.threads import run as in_threads
 
-# The label vectors that one ascent is about at most, as `rows.lanes` has it, which takes numba to import.
+# The largest number of label vectors of one ascent: `rows.lanes.LANES`, whose import would need numba.
 LANES = 8
-# Bytes that come from memory together.
+# Bytes of a line of the cache.
 LINE = 64
 
 
 @dataclass(eq=False)
 class BlockAscent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the label vectors `signs[:, lo:hi]`.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the label vectors `signs[:, own]`.
 
-    A_i = y_i(x_i, `column`) for each of them; a sign of 0 leaves the row out. Plane j is the column w = Σ x_i A_i of `W` with
-    `last` for the constant column, and `offset` is added to its scores: with a `free` intercept that is b, the multiplier of
-    Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32, which is enough for a gap of 1e-6 and
-    takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and every `bend` is positive.
+    A_i = y_i(x_i, `column`) for each of them, and a sign of 0 leaves the row out. The plane w = Σ x_i A_i of a label vector is a
+    column of `W`, with its entry for the constant column in `last`. An `offset` is added to its scores: if the intercept is
+    `free`, that is b, the multiplier of Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32,
+    which is enough for a gap of 1e-6 and takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and
+    every `bend` is positive.
     """
 
     rows: Rows
     signs: Array
-    lo: int
-    hi: int
+    own: slice
     squares: Array
     bend: Array
     column: float
@@ -52,11 +52,11 @@ class BlockAscent:
         self._steps = self.squares + self.column**2
 
     def run_epoch(self) -> tuple[Array, Array]:
-        """Visit every row once. Estimates of P - D and of P for each label vector, from what rows contribute when visited."""
+        """Visit every row once; return estimates of P - D and P for each label vector, added up while rows are visited."""
         from gordan.rows.lanes import ascend_lanes
 
         kernel: Any = ascend_lanes
-        storage, lanes, tally = self.rows.storage, np.array([self.lo, self.hi]), np.zeros((2, LANES))
+        storage, lanes, tally = self.rows.storage, np.array([self.own.start, self.own.stop]), np.zeros((2, LANES))
         assert isinstance(storage, Sparse)
         kernel(
             *storage.arrays, self.signs, lanes, self.column, self.offset, self._order, self.bend, self._steps,
@@ -64,37 +64,42 @@ class BlockAscent:
         )  # fmt: skip
         if self.free:
             self.offset += self.column * self.last
-        gap, value = tally[:, : self.hi - self.lo]
+        gap, value = tally[:, : self.count]
         return gap, value
 
     def scores(self) -> Array:
-        """x_i·w for every row and plane, without the intercept."""
+        """Return x_i·w for every row and plane, without the intercept."""
         from gordan.rows.lanes import lane_scores
 
         kernel: Any = lane_scores
         storage, scores = self.rows.storage, np.empty((self.rows.n, LANES), np.float32)
         assert isinstance(storage, Sparse)
         kernel(*storage.arrays, self.W, scores)
-        return self._own(scores)
+        return self._used(scores)
+
+    @property
+    def count(self) -> int:
+        """The number of label vectors."""
+        return int(self.own.stop - self.own.start)
 
     @property
     def planes(self) -> Array:
         """The planes (k × d), in float32 and without the intercept."""
-        return self.W[:, : self.hi - self.lo].T
+        return self.W[:, : self.count].T
 
     @property
     def intercepts(self) -> Array:
-        """b of each plane."""
-        return (self.offset if self.free else self.column * self.last)[: self.hi - self.lo]
+        """The intercept b of each plane."""
+        return (self.offset if self.free else self.column * self.last)[: self.count]
 
     @property
     def weights(self) -> Array:
         """The weights x of the rows, a column for each label vector."""
-        return self._own(self.x)
+        return self._used(self.x)
 
-    def _own(self, lanes: Array) -> Array:
-        """The lanes that are in use, in float64."""
-        return lanes[:, : self.hi - self.lo].astype(np.float64)
+    def _used(self, lanes: Array) -> Array:
+        """Return the lanes that are in use, in float64."""
+        return lanes[:, : self.count].astype(np.float64)
 
 
 def gram_product(rows: Rows, Q: Array) -> Array:
@@ -121,13 +126,13 @@ def gram_product(rows: Rows, Q: Array) -> Array:
 
 
 def lane_ranges(k: int) -> list[tuple[int, int]]:
-    """Ranges (lo, hi) of k label vectors, as even as they can be, of which each fits into the lanes."""
+    """Return ranges (lo, hi) of k label vectors that fit into the lanes, of sizes as equal as possible."""
     blocks = -(-k // LANES)
     return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
 
 
 def _aligned(d: int) -> Array:
-    """Zeros for d rows of LANES numbers in float32, none of which is in two lines of the cache."""
+    """Return zeros (d × LANES) in float32, where no row is in two lines of the cache."""
     whole = np.zeros(4 * LANES * d + LINE, np.uint8)
     begin = -whole.ctypes.data % LINE
     return whole[begin : begin + 4 * LANES * d].view(np.float32).reshape(d, LANES)

@@ -23,12 +23,12 @@ GAP, VALUE = 0, 1
 
 
 def _products(data, indices, begin, end, W, sums):
-    """sums = Σ_k data_k W[indices_k], for k from `begin` to `end`."""
+    """Set sums = Σ_k data_k W[indices_k], for k from `begin` to `end`."""
     sums[:] = data[begin:end].astype(np.float32) @ W[indices[begin:end]]
 
 
 def _add(data, indices, begin, end, moves, W):
-    """W[indices_k] += data_k · moves, for k from `begin` to `end`; no index comes twice."""
+    """Add data_k · moves to W[indices_k], for k from `begin` to `end`; no index occurs twice."""
     W[indices[begin:end]] += data[begin:end].astype(np.float32)[:, None] * moves
 
 
@@ -68,7 +68,7 @@ class _Entries:
         return cgutils.for_range_slice(self.builder, self.begin, self.end, INT64(1), INT64)
 
     def value(self, k):
-        """data_k in all lanes."""
+        """Return data_k in all lanes."""
         builder = self.builder
         x = builder.load(builder.gep(self.data.data, [k]))
         x = x if x.type == FLOAT else builder.fptrunc(x, FLOAT)
@@ -77,7 +77,7 @@ class _Entries:
         return builder.shuffle_vector(builder.insert_element(undefined, x, INT32(0)), undefined, zeros)
 
     def row_of(self, W, k):
-        """Where the row of W for entry k is."""
+        """Return the address of the row of W for entry k."""
         column = self.builder.load(self.builder.gep(self.indices.data, [k]))
         column = column if column.type == INT64 else self.builder.zext(column, INT64)
         return self.vector_at(W, self.builder.mul(column, INT64(LANES)))
@@ -119,7 +119,7 @@ def _add_code(context, builder, signature, args):
 
 @compiled_in_order
 def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, bend, square, x, W, last, stream, tally):
-    """One epoch over the rows in random order for the label vectors signs[:, lanes[0]:lanes[1]]; x, W and `last` change in place.
+    """Run one epoch over the rows in random order for the label vectors signs[:, lanes[0]:lanes[1]]; x, W and `last` change.
 
     For each of them x_i goes to where Σx - ½‖Σ x_i A_i‖² - ½Σ bend x² is largest, at least 0: `last` is the entry of w that
     belongs to a constant `column`, and the `offset` is added to scores. A row of sign 0 stays as it is. The tally adds up what
@@ -156,13 +156,13 @@ def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, ben
 
 @compiled_in_order
 def lane_combination(data, indices, indptr, q, W):
-    """W += Σ_i x_i q_i for the rows q_i of q, in float32."""
+    """Add Σ_i x_i q_i to W for the rows q_i of q, in float32."""
     for i in range(q.shape[0]):
         _add(data, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), q[i], W)
 
 
 @compiled_in_order
 def lane_scores(data, indices, indptr, W, scores):
-    """scores_i = x_i·W for every row, in float32."""
+    """Set scores_i = x_i·W for every row, in float32."""
     for i in range(scores.shape[0]):
         _products(data, indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), W, scores[i])

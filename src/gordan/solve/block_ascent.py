@@ -73,7 +73,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
         signs, c = np.where(c[:, None] > 0, signs, 0).astype(np.int8), np.where(c > 0, c, 1.0)
 
     def work(lo: int, hi: int) -> None:
-        ascent = BlockAscent(rows, signs, lo, hi, squares, 0.5 / c, column, kind.grouped, budget.seed)
+        ascent = BlockAscent(rows, signs, slice(lo, hi), squares, 0.5 / c, column, kind.grouped, budget.seed)
         epochs, b, alpha, near = _run(ascent, c, kind, max(tol, TUNING.least_tol), budget, halted)
         found.planes[lo:hi, : rows.storage.d], found.epochs[lo:hi], found.alpha[:, lo:hi] = ascent.planes, epochs, alpha
         if kind.exists:
@@ -96,7 +96,7 @@ def _run(
 ) -> tuple[int, Array, Array, Array]:
     """Epochs until the gap of every label vector is narrow enough, or is not expected to be in time: how many these were, b and
     the weights, and where the gap is that narrow."""
-    enough, hopeless, earlier = TUNING.share * tol, np.zeros(ascent.hi - ascent.lo, dtype=bool), None
+    enough, hopeless, earlier = TUNING.share * tol, np.zeros(ascent.count, dtype=bool), None
     for epochs in range(1, TUNING.epochs + 1):
         gap, value = ascent.run_epoch()
         wide = gap / (TUNING.before * enough * value)
@@ -121,7 +121,7 @@ def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Arra
     After an epoch b is what the last rows made of it, and the value suffers. Where b is free the weights of the heavier class are
     multiplied by the ratio of the masses.
     """
-    y, scores, alpha = ascent.signs[:, ascent.lo : ascent.hi], ascent.scores(), ascent.weights
+    y, scores, alpha = ascent.signs[:, ascent.own], ascent.scores(), ascent.weights
     cost, b = c[:, None] * abs(y), ascent.intercepts.copy()
     own = np.sum(y * alpha, axis=0)  # b of the combination
     penalty = float(kind.in_norm)

@@ -387,11 +387,11 @@ def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spen
 
     Return the plane and the number of steps.
     """
-    every, ridge = rows.lift(np.arange(rows.n)), rows.lift(np.diag(J))
+    every, ridge = rows.to_storage_f64(np.arange(rows.n)), rows.to_storage_f64(np.diag(J))
     along = derivatives(lambda z: c * loss.weight(z), lambda z, alpha: c * loss.curvature(z, loss.weight(z)))
     steps = 0
     while True:
-        z = rows.lift(rows.scores(w))
+        z = rows.to_storage_f64(rows.scores(w))
         a = loss.weight(z)
         gradient, value = J * w - rows.combine(c * a), 0.5 * dot(J * w, w) + float((c * loss.cost(z)).sum())
         near = 0.5 * dot(J * gradient, gradient) <= TUNING.share * tol * value
@@ -401,7 +401,7 @@ def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spen
         step = rows.solve(rows.moments(c * loss.curvature(z, a), every)[0] + ridge, -gradient)
         if step is None:
             return w, steps
-        line = Line(z, rows.lift(rows.scores(step)), dot(J * w, step), dot(J * step, step))
+        line = Line(z, rows.to_storage_f64(rows.scores(step)), dot(J * w, step), dot(J * step, step))
         w = w + line_search(line, along, TUNING.slope_left * abs(dot(gradient, step))) * step
         steps += 1
 

@@ -363,7 +363,7 @@ def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Arr
             q = np.zeros(rows.n)  # one for each row, because it is sent to where the rows are
             q[i[own]] = sign * h[own]
             products = rows.moments(q)[0]
-            total += sign * (rows.fetch(products) if rows.storage.on_device else products)
+            total += sign * (rows.to_host(products) if rows.storage.on_device else products)
             continue
         # from a copy of these rows: among the others they would be read a few at a time
         each = max(1, int(TUNING.taken * rows.n / rows.entries))

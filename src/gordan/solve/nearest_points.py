@@ -71,15 +71,15 @@ class Interior:
         self.rows, self.mass, self.sizes = rows.residing(), mass, sizes
         ends = np.cumsum([0, *sizes])
         self.groups = [slice(int(lo), int(hi)) for lo, hi in pairwise(ends)]
-        self.places = [self.rows.lift(np.arange(group.start, group.stop)) for group in self.groups]
-        self.identity = self.rows.lift(np.eye(rows.d))
+        self.places = [self.rows.to_storage_f64(np.arange(group.start, group.stop)) for group in self.groups]
+        self.identity = self.rows.to_storage_f64(np.eye(rows.d))
 
     def solve(self, tol: float, deadline: Deadline) -> Equilibrium:
         """Return the equilibrium by Mehrotra's predictor-corrector method.
 
         It ends when p·slack is the share `tol` of ‖Aᵀp‖², when Aᵀp vanishes, or when rounding allows no further step.
         """
-        p = self.rows.lift(np.concatenate([np.full(size, self.mass / size) for size in self.sizes]))
+        p = self.rows.to_storage_f64(np.concatenate([np.full(size, self.mass / size) for size in self.sizes]))
         w = v = self.rows.combine(p)
         scores = self._scores(w)
         levels = [float(2 * scores[group].min() - scores[group].mean()) - 1e-9 for group in self.groups]
@@ -106,7 +106,7 @@ class Interior:
             levels = [level + t * change for level, change in zip(levels, step.levels, strict=True)]
             slack, v = slack + t * step.slack, self.rows.combine(p)
         p = self._feasible(p)
-        return Equilibrium(self.rows.fetch(p), self.rows.fetch(slack), w, self.rows.combine(p), levels)
+        return Equilibrium(self.rows.to_host(p), self.rows.to_host(slack), w, self.rows.combine(p), levels)
 
     def _factors(self, D: Any) -> tuple[Any, list[Any], list[float], Any]:
         """Return I + Σ over groups of (AᵀDA - f fᵀ/ΣD), with f = AᵀD1 and ΣD of each group, and D."""
@@ -114,7 +114,7 @@ class Interior:
         for group, place in zip(self.groups, self.places, strict=True):
             products, f, total = self.rows.moments(D[group], place)
             H = H + products - f[:, None] * (f / total)
-            sums.append(self.rows.fetch(f))
+            sums.append(self.rows.to_host(f))
             totals.append(float(total))
         return H, sums, totals, D
 
@@ -135,7 +135,7 @@ class Interior:
         return Step(w, scores, levels, change, q - D * change)
 
     def _scores(self, w: Array) -> Any:
-        return self.rows.lift(self.rows.scores(w))
+        return self.rows.to_storage_f64(self.rows.scores(w))
 
     def _less(self, scores: Any, levels: list[float]) -> Any:
         """Return the scores minus the level of their group."""
@@ -184,7 +184,7 @@ class _Groups(NamedTuple):
         if halves is None:
             return cls(np.zeros(rows.n, np.int8), None, 1, 1.0)
         of_row = halves.astype(np.int8, copy=False)
-        return cls(of_row, rows.place(of_row), 2, 0.5)
+        return cls(of_row, rows.to_storage(of_row), 2, 0.5)
 
 
 class _Search:

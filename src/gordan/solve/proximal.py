@@ -104,12 +104,12 @@ class ProximalNewton:
     @cached_property
     def _p0(self) -> Any:
         """p_0 where the rows are."""
-        return self.rows.lift(self.game.p0)
+        return self.rows.to_storage_f64(self.game.p0)
 
     @cached_property
     def _identity(self) -> Any:
         """The d × d identity where the rows are."""
-        return self.rows.lift(np.eye(self.game.rows.d))
+        return self.rows.to_storage_f64(np.eye(self.game.rows.d))
 
     def start(self) -> State:
         """Return p_0 and its w, with τ as large as the spread of the scores, so that p depends on every row."""
@@ -155,7 +155,7 @@ class ProximalNewton:
         stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
         after = State(parts, v, fresh, TAU_FACTOR * tau, min(gap, state.gap), min(upper, state.upper), stalled)
         done = upper == 0 or stalled > MAX_STALLED
-        p = self.rows.fetch(self._joined(parts))
+        p = self.rows.to_host(self._joined(parts))
         return after, Round(1.0, None, p, v, output=Output(output, lowest, None), finished=done)
 
     def _responses(self, centre: list[Any], scores: Any, tau: float) -> tuple[list[Any], float]:
@@ -213,7 +213,7 @@ class ProximalNewton:
         return v
 
     def _scores(self, w: Array) -> Any:
-        return self.rows.lift(self._counted(lambda: self.rows.scores(w)))
+        return self.rows.to_storage_f64(self._counted(lambda: self.rows.scores(w)))
 
     def _counted(self, operation: Any) -> Any:
         """Return the result of the operation, whose passes are added to those of the game."""

@@ -15,7 +15,7 @@ from gordan.certificates.data import MODELS
 from gordan.errors import InputError
 from gordan.rows import DUMMIES, complete_rows, host, is_missing
 from gordan.verdicts.formulas import design_of_formula
-from gordan.verdicts.model_matrix import Design, checked_weights, kept_rows, name_of, plain_array
+from gordan.verdicts.model_matrix import Design, Names, checked_weights, kept_rows, name_of, plain_array
 from gordan.verdicts.proportions import refuse_proportions
 from gordan.verdicts.statsmodels_models import design_of_statsmodels, is_statsmodels
 
@@ -43,9 +43,9 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
-        label, weight = (name_of(column) for column in (y, weights))
+        names = Names(outcome=name_of(y), weight=name_of(weights))
         y = y.toarray().ravel() if is_sparse(y) and y.shape[1] == 1 else y
-        found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
+        found = Design(X, y, model, intercept, weights, names)
         found = _complete(found, missing)
         _require_outcomes(found)
     _require_numbers(found.X)
@@ -64,7 +64,7 @@ def _complete(design: Design, missing: str) -> Design:
         raise InputError(f"X has {rows} rows but y has {n} labels")
     if weights is not None:
         weights = checked_weights(weights, n, missing)
-    columns = [("X", X), (design.outcome or "y", y), (design.weight_name or "sample_weight", weights)]
+    columns = [("X", X), (design.names.outcome or "y", y), (design.names.weight or "sample_weight", weights)]
     complete = kept_rows(columns if missing == "drop" else [], n, weights)
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
@@ -147,7 +147,7 @@ def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | Non
     if design.model in ("multinomial", "ordinal") and order is None:
         order, stated = _categories(design.y)
         if design.model == "ordinal" and not stated:
-            _warn_of_order(design.y, order, design.outcome if formula else None)
+            _warn_of_order(design.y, order, design.names.outcome if formula else None)
     if reference is None:
         return order
     if design.model != "multinomial":

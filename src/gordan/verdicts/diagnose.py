@@ -15,7 +15,6 @@ import numpy as np
 from gordan.arrays import Array, is_sparse, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
-from gordan.certificates.data import About
 from gordan.certificates.margins import Margin
 from gordan.certificates.models import INTERCEPT, Observations
 from gordan.certificates.problem import Problem
@@ -80,7 +79,7 @@ class Data:
         if design.model == "logistic":
             problem = Problem.of(design.X, design.y).watched(design.X)
             problem.require_finite()
-            given = design.names or column_names(design.X, problem.X.d)
+            given = design.names.columns or column_names(design.X, problem.X.d)
             columns = _names(given, problem.X.d, kind.exists)
             return Data(design, problem, None, None, [*columns, *([INTERCEPT] if kind.exists else [])], given)
         if design.model == "ordinal" and not kind.exists:
@@ -88,7 +87,7 @@ class Data:
         found = Observations.of(design.model, design.X, design.y, Intercept.FREE if kind.exists else kind)
         found = (found if design.order is None else found.ordered(_same_type(design.order, found.classes))).watched(design.X)
         found.require_finite()
-        given = design.names or column_names(design.X, found.X.d)
+        given = design.names.columns or column_names(design.X, found.X.d)
         problem, of = found.model_rows()
         return Data(design, problem, found, of, found.names(_names(given, found.X.d, kind.exists)), given)
 
@@ -122,7 +121,7 @@ class Data:
         X = self.problem.storage.plain() if made is None else made.X.storage.plain()
         X = X.tocsc() if is_sparse(X) else X
         columns = _names(self.columns, X.shape[1], True)
-        outcome, baselines = self.design.outcome or "y", self.design.baselines
+        outcome, baselines = self.design.names.outcome or "y", self.design.names.baselines
         if made is None:
             return Table(X, columns, outcome, self.problem.classes, (self.problem.signs > 0).astype(int), baselines)
         return Table(X, columns, outcome, COUNTS if made.model == "poisson" else made.classes, made.which, baselines)
@@ -222,9 +221,8 @@ class Diagnosis:
         """
         if self._certificate is None:
             return None
-        columns, design = self._data.columns, self._data.design
-        about = About(label=design.outcome, weight=design.weight_name, columns=None if columns is None else tuple(columns))
-        return described(self._data.certificate(self._certificate), about)
+        names = replace(self._data.design.names, columns=self._data.columns)
+        return described(self._data.certificate(self._certificate), names.about)
 
     @cached_property
     def explanation(self) -> tuple[str, ...]:

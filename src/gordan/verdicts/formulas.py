@@ -14,7 +14,7 @@ from gordan.errors import InputError, did_you_mean, import_extra
 from gordan.io.table import listed
 from gordan.rows import Complete, complete_rows
 from gordan.verdicts.explaining import baselines
-from gordan.verdicts.model_matrix import Design, checked_weights, counts_by_column, kept_rows, name_of
+from gordan.verdicts.model_matrix import Design, Names, checked_weights, counts_by_column, kept_rows, name_of
 from gordan.verdicts.proportions import refuse_pair_of_counts
 
 # The number of frames from formulaic up to the caller of `diagnose`, in whose namespace the functions of a formula are found.
@@ -64,9 +64,9 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
         left = left[columns[0]]
     if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
         matrix = matrix.drop(columns="Intercept")
-    names = [*map(str, matrix.columns)]
-    intercept, left_out = "free" if model == "ordinal" else "none", baselines(names, kept)
-    return Design(matrix, left, model, intercept, weights, names, outcome, complete=complete, baselines=left_out)
+    columns = [*map(str, matrix.columns)]
+    names = Names(columns, outcome, baselines=baselines(columns, kept))
+    return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, complete=complete)
 
 
 def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:

@@ -10,8 +10,28 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates.data import About
 from gordan.errors import InputError
 from gordan.rows import Complete, column_names, complete_rows, host, is_missing
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the columns of X, of the outcome and of the weights, where they have any.
+
+    `baselines` are the levels of factors that have no column of their own.
+    """
+
+    columns: Sequence[str] | None = None
+    outcome: str | None = None
+    weight: str | None = None
+    baselines: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def about(self) -> About:
+        """The names as a certificate states them."""
+        columns = None if self.columns is None else tuple(self.columns)
+        return About(label=self.outcome or None, weight=self.weight, columns=columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +42,10 @@ class Design:
     ----------
     X, y, model, intercept
         as `diagnose` takes them, without the rows that are left out.
-    weights, weight_name
-        the sample weights of the rows of X, and the name of their column.
-    names, outcome
-        the names of the columns of X, and that of y.
+    weights
+        the sample weights of the rows of X.
+    names
+        the names of the columns of X, of y and of the weights.
     order
         the classes in their order, with the reference of a multinomial model first; None: sorted.
     complete, dropped
@@ -34,8 +54,6 @@ class Design:
         that of a binary or ordinal model, in words, where it is not the logit.
     offset
         whether the model has an offset or an exposure, which changes the estimates but not whether they exist.
-    baselines
-        the levels of factors that have no column of their own.
     """
 
     X: Any
@@ -43,15 +61,12 @@ class Design:
     model: str = "logistic"
     intercept: str = "free"
     weights: Any = None
-    names: Sequence[str] | None = None
-    outcome: str | None = None
+    names: Names = Names()
     order: Sequence[Any] | None = None
     complete: Complete | None = None
     dropped: tuple[str, ...] = ()
-    weight_name: str | None = None
     link: str = ""
     offset: bool = False
-    baselines: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Return the positions of these rows of X in the data that was passed."""

@@ -34,7 +34,7 @@ def refuse_proportions(design: Design, given: Any, weights: Any) -> None:
     if _are_proportions(values):
         column = f"frame[{weights!r}]" if isinstance(weights, str) else "sample_weight"
         counts = PARTS if weights is None else f"{PARTS} * np.repeat(np.asarray({column}), 2)"
-        outcome = f"frame[{design.outcome!r}]"
+        outcome = f"frame[{design.names.outcome!r}]"
         code = _two_rows_of_formula(given, outcome, counts) if isinstance(given, str) else _two_rows(X, counts)
         raise InputError(f"y has values between 0 and 1, as proportions have{EXPAND}{code}")
 

@@ -12,7 +12,7 @@ from gordan.certificates.data import MODELS
 from gordan.errors import InputError
 from gordan.rows import Complete
 from gordan.verdicts.explaining import baselines
-from gordan.verdicts.model_matrix import Design, kept_rows
+from gordan.verdicts.model_matrix import Design, Names, kept_rows
 from gordan.verdicts.proportions import refuse_proportions_of_model
 
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
@@ -52,13 +52,11 @@ def design_of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: An
         found,
         intercept="free" if found == "ordinal" else "none",
         weights=kept.of(weights),
-        names=names,
-        outcome=outcome,
+        names=Names(names, outcome, baselines=baselines(names, getattr(source.data, "frame", None))),
         order=order,
         complete=_among_all_rows(kept, source),
         link=_link_of(source),
         offset=any(getattr(source, part, None) is not None for part in ("offset", "exposure")),
-        baselines=baselines(names, getattr(source.data, "frame", None)),
     )
 
 
