@@ -16,7 +16,7 @@ from numba.extending import intrinsic, overload
 from gordan.compiling import compiled_in_order
 from gordan.rows.ascent import _shuffle
 
-# Label vectors that are worked on at once, in float32: half of what comes from memory together.
+# The number of label vectors that are processed at once, in float32: half a line of the cache.
 LANES = 8
 # Rows of the `tally`: the estimates of P - D and of P.
 GAP, VALUE = 0, 1

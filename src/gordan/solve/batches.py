@@ -445,12 +445,12 @@ def _room(x: Array, dx: Array) -> Array:
 def least_losses(
     problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget
 ) -> tuple[Array | None, Array, Objectives]:
-    """Return planes near those of least loss for every column of signs, the steps of each, and what is asked.
+    """Return planes near those of least loss for every column of signs, the steps of each, and the objectives.
 
-    Planes are k × columns, with b last where there is one. The objectives are returned with what finders add to them: the
-    smoothing of a hinge, or weights of the rows that prove more than those that follow from the planes. There are no planes for a
-    hinge of rows in memory, nor for many rows there that are sparse or `narrow`, unless `block_ascent` is for them: conjugate
-    gradients for one label vector leave out the rows that do not count in it, and cost less.
+    Planes are k × columns, with b last if there is one. Finders may add to the objectives: the smoothing of a hinge, or weights
+    of the rows that prove more than those that follow from the planes. Planes are None for a hinge of rows in memory, and for
+    many rows in memory that are sparse or `narrow`, unless `block_ascent` suits them: conjugate gradients for one label vector
+    leave out the rows that do not count in it, and cost less.
     """
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
@@ -478,7 +478,7 @@ def least_losses(
 
 
 def _ascends(problem: Problem, d: int, k: int, loss: Loss) -> bool:
-    """Whether coordinate ascent is for several label vectors of these rows at once, where it would be for one (`finders`)."""
+    """Return whether coordinate ascent solves several label vectors at once: where it would be used for one (`finders`)."""
     storage = problem.storage
     wide = storage.in_memory and storage.sparse and d > NEWTON.most_factorized and storage.entries <= EPOCHS.most_entries
     return wide and loss is Loss.SQUARED_HINGE and k > 1 and fits(block_ascent.BYTES * (problem.X.n + d) * k)
@@ -522,7 +522,7 @@ def _in_stacks(
 
 
 def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: Spent) -> tuple[Array, Array, Objectives]:
-    """Return the planes and steps of a block of label vectors, and what is asked, with the smoothing of a hinge."""
+    """Return the planes and steps of a block of label vectors, and the objectives with the smoothing of a hinge."""
     if asked.loss.smooth:
         return *block_newton.planes(table, tol, spent), asked
     W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)
@@ -535,7 +535,7 @@ def _few(n: int, d: int) -> bool:
 
 
 def _shares_passes(problem: Problem, d: int) -> bool:
-    """Return whether label vectors share their passes: each alone is solved sooner where rows are few and long, or narrow."""
+    """Return whether label vectors share their passes; one by one they are solved sooner if rows are few and long, or narrow."""
     if not problem.storage.in_memory:
         return not problem.storage.sparse
     return not problem.storage.sparse and d > TUNING.narrow and not few_and_long(problem.X.n, d)

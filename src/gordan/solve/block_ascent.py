@@ -1,8 +1,8 @@
-"""The squared hinge of several label vectors of sparse rows, by dual coordinate ascent for all of them at once.
+"""Dual coordinate ascent for the squared hinge of several label vectors of sparse rows, eight of them at once.
 
-Most of the time of an epoch goes into reading the entries of X and finding their places in w. Here that is done once for eight
-label vectors. The weights α of the ascent are kept: they prove an interval much narrower than those that follow from w, which
-are C times as far off, so that no further step of another method is needed.
+Most of the time of an epoch is spent on reading the entries of X and finding their places in w, which is shared by the eight. The
+weights α of the ascent prove a much narrower interval than the weights that follow from w, whose errors are multiplied by C. They
+are returned, and no other method is needed for a final step.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gordan.rows import BlockAscent, Rows, available, in_threads, lane_ranges
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/several.py` shows what it costs."""
+    """Constants of the method; `benchmarks/several.py` shows what each choice costs."""
 
-    # Of the tolerance, what the gap in floats is brought to, how much more of it the estimate of an epoch may be, whose planes
-    # are those in the middle of it, and the smallest tolerance that floats of 32 bits are good for.
+    # The gap in floats is brought to this share of the tolerance. The estimate of an epoch may be `before` times as large, since
+    # it is added up while the planes still move. The smallest tolerance is what float32 can reach.
     share: float = 0.8
     before: float = 2.5
     least_tol: float = 1e-6
-    # Epochs at most, and after how many of them it is estimated, from what the gap has become in the last of these, whether that
-    # will be enough. Where C is large it is not: single label vectors, whose rows may rest, then cost less.
+    # The largest number of epochs. After every `look` of them, the decrease of the gap predicts whether that number will be
+    # enough. If C is large it is not, and methods for one label vector, which can shrink the set of rows, cost less.
     epochs: int = 60
     look: int = 5
-    # Steps of Newton's method for b, and the share of the slope at which it ends.
+    # Steps of Newton's method for b, and the slope, relative to the second derivative, at which it ends.
     steps: int = 20
     level: float = 1e-9
 
@@ -41,13 +41,14 @@ class Tuning:
 TUNING = Tuning()
 
 
-# Bytes for each row and column and each label vector: weights and planes in both sizes of floats.
+# Bytes for each row or column of each label vector: weights and planes in float32 and float64.
 BYTES = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Planes of several label vectors (k × columns, b last where there is one), weights α of the rows (n × k), and the epochs."""
+    """Planes of several label vectors (k × columns, with b last if there is one), weights α of the rows (n × k), and the
+    epochs."""
 
     planes: Array
     alpha: Array
@@ -55,14 +56,14 @@ class Together:
 
     @property
     def few(self) -> bool:
-        """Whether the rows that have a weight are few enough for a certificate to state them."""
+        """Whether few enough rows have weights for a certificate to state these."""
         return int((self.alpha > 0).sum(axis=0).max(initial=0)) <= MOST_WEIGHTS
 
 
 def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: float, budget: Budget) -> Together:
-    """The planes of least ½‖w‖² + Σ C_i (1 - y_i(x_i·w + b))₊² for each column of signs, where few epochs come that near.
+    """Minimize ½‖w‖² + Σ C_i (1 - y_i(x_i·w + b))₊² for each column of signs; the rows come without signs.
 
-    The rows come without signs. Planes that are farther away are not finite, unless the time is up.
+    If the largest number of epochs is not enough for a plane, it is NaN, unless the time is up.
     """
     n, k = signs.shape
     squares = rows.squares() - float(rows.constant) ** 2
@@ -78,7 +79,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
         found.planes[lo:hi, : rows.storage.d], found.epochs[lo:hi], found.alpha[:, lo:hi] = ascent.planes, epochs, alpha
         if kind.exists:
             found.planes[lo:hi, -1] = b
-        if not budget.spent:  # others find more than these would prove
+        if not budget.spent:  # other methods find better planes
             found.planes[lo:hi][~near] = math.nan
             found.epochs[lo:hi][~near] = 0
 
@@ -94,8 +95,10 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
 def _run(
     ascent: BlockAscent, c: Array, kind: Intercept, tol: float, budget: Budget, halted: threading.Event
 ) -> tuple[int, Array, Array, Array]:
-    """Epochs until the gap of every label vector is narrow enough, or is not expected to be in time: how many these were, b and
-    the weights, and where the gap is that narrow."""
+    """Run epochs until the gap of every label vector is narrow enough, or is not expected to be in time.
+
+    Return the number of epochs, b and the weights, and whether each gap is narrow enough.
+    """
     enough, hopeless, earlier = TUNING.share * tol, np.zeros(ascent.count, dtype=bool), None
     for epochs in range(1, TUNING.epochs + 1):
         gap, value = ascent.run_epoch()
@@ -116,10 +119,9 @@ def _run(
 
 @np.errstate(all="ignore")
 def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Array, Array]:
-    """The best b for each plane, weights that are allowed with it, and the gap that is left.
+    """Return the best b for each plane, feasible weights, and the gap between their values.
 
-    After an epoch b is what the last rows made of it, and the value suffers. Where b is free the weights of the heavier class are
-    multiplied by the ratio of the masses.
+    The b of an epoch depends mostly on its last rows, and has a larger value. If b is free, both classes must have the same mass.
     """
     y, scores, alpha = ascent.signs[:, ascent.own], ascent.scores(), ascent.weights
     cost, b = c[:, None] * abs(y), ascent.intercepts.copy()

@@ -1,4 +1,4 @@
-"""Finders of the least value of a loss: Newton's method where the loss is smooth, the method of multipliers for the hinge.
+"""Finders of the least value of a loss: Newton's method for smooth losses, the method of multipliers for the hinge.
 
 They work in floating point and prove nothing: the evidence has their proposals checked.
 """
@@ -130,7 +130,7 @@ class Task:
         return np.zeros(self.rows.n) if self.alpha is None else self.alpha
 
     def spent(self) -> bool:
-        """Whether the time is up."""
+        """Return whether the time is up."""
         return time.perf_counter() >= self.deadline
 
     @property
@@ -139,33 +139,33 @@ class Task:
         return {*np.unique(self.rows.signs if self.which is None else self.which).tolist()}
 
     def part(self, i: Array) -> Task:
-        """The same task for these rows alone, with weights as if they were all of them."""
+        """Return the task for these rows alone, with C_i increased to stand for all rows."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
         return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
 
     def weights(self, z: Array) -> Array:
-        """The weights C a(z) of a smooth loss at scores z."""
+        """Return the weights C a(z) of a smooth loss at scores z."""
         return np.asarray(self.c * self.loss.weight(z))
 
     def curvature(self, z: Array, alpha: Array) -> Array:
-        """How these weights fall as z grows."""
+        """Return the second derivatives of the losses, by which these weights fall as z grows."""
         return np.asarray(self.c * self.loss.curvature(z, alpha / self.c))
 
     def value(self, w: Array, z: Array) -> float:
-        """P at the plane w, whose scores are z."""
+        """Return the value P of the plane w, whose scores are z."""
         v = w[:-1] if self.free else w
         return 0.5 * float(v @ v) + float(self.c @ self.loss.cost(z))
 
     def dual(self, alpha: Array, v: Array) -> float:
-        """D at the weights α with Aᵀα = v, as if Σ y α were 0 where it must be."""
+        """Return the dual value D of the weights α with Aᵀα = v; with a free b, Σ y α = 0 is taken for granted."""
         v = v[:-1] if self.free else v
         with np.errstate(invalid="ignore", divide="ignore"):
             paid = self.c @ self.loss.paid(np.where(self.c > 0, alpha / self.c, 0.0))
         return float(paid) - 0.5 * float(v @ v)
 
     def balanced_dual(self, alpha: Array, v: Array, w: Array) -> float:
-        """D, reduced where Σ y α should be 0 and is not: P - D = ½‖w - v‖² + Σ C FY - b Σ y α, whose last term must vanish."""
+        """Return D, reduced if Σ y α should be 0 and is not: P - D = ½‖w - v‖² + Σ C FY - b Σ y α, whose last term must be 0."""
         imbalance = float(w[-1]) * float(alpha @ self.rows.signs) if self.free else 0.0
         return self.dual(alpha, v) - imbalance - abs(imbalance)
 
@@ -194,14 +194,14 @@ Find = Callable[[Task, Array | None], Iterator[Found]]
 
 
 def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Newton's method, for losses that have a slope everywhere."""
+    """Propose the planes of Newton's method for a smooth loss."""
     yield from _proposals(question, evidence, by_newton)
 
 
 def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Newton's method by passes that return a few numbers, for rows in files, on devices or on other machines.
+    """Propose the plane of Newton's method by passes that return sums, for rows in files, on devices or on other machines.
 
-    It is the method for many label vectors, with one of them, or with one for each class of a multinomial loss.
+    This is the method for many label vectors, with one of them, or with one for each class of a multinomial loss.
     """
     rows, budget, which = question.rows, question.budget, question.which
     bare = replace(rows, signs=np.ones(rows.n, np.int8))
@@ -228,7 +228,7 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
 
 
 def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
-    """The plane of a smooth loss, or those of several classes."""
+    """Return the plane of a smooth loss, or those of several classes."""
     W, steps = block_newton.planes(table, question.tol, table.spent, start, block_newton.TUNING.steps if most is None else most)
     if table.free and question.which is not None:
         W[-1] -= np.mean(W[-1])
@@ -238,7 +238,7 @@ def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | 
 
 
 def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
-    """The plane of the smoothed hinge."""
+    """Return the plane of the smoothed hinge."""
     W, steps, loss = block_newton.hinge_planes(table, question.tol, start, most)
     W = np.where(np.isfinite(W), W, 0.0)
     upper, lower = block_newton.hinge_interval(replace(table, loss=loss), W)
@@ -247,22 +247,22 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """The proximal method of multipliers, for the hinge."""
+    """Propose the planes and weights of the proximal method of multipliers for the hinge."""
     yield from _proposals(question, evidence, by_hinge)
 
 
 def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Dual coordinate ascent, for the hinge on sparse rows in memory."""
+    """Propose the planes and weights of dual coordinate ascent for the hinge, or its square, of sparse rows in memory."""
     yield from _proposals(question, evidence, by_ascent)
 
 
 def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Newton's method for all classes at once, for the multinomial loss."""
+    """Propose the planes of Newton's method for the multinomial loss."""
     yield from _proposals(question, evidence, by_all_classes)
 
 
 def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> Iterator[Proposal]:
-    """Propose what a method finds whenever that may be enough, and at the end."""
+    """Propose the planes of a method whenever their gap is small enough in floats, and at the end."""
     objective, budget = question.objective, question.budget
     task = Task(
         question.rows,
@@ -291,7 +291,8 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
             if found.gap <= enough or found.stated:
                 offered = True
                 yield _proposal(found, moments, question)
-                # where the proof is wider than floats make it rounding is why: only the last step is worth another
+                # if the proved gap is much wider than the one in floats, that is due to rounding: only the last step is proposed
+                # again
                 enough = found.gap / 4 if found.gap > TUNING.proved * evidence.bracket_width else -1.0
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
@@ -304,9 +305,9 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
 
 
 def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
-    """Run a method, first in the coordinates of the rows if these are few; if that is not enough, on the rows themselves.
+    """Run a method on the rows, after running it in their row space if there are few rows with many columns.
 
-    A start may be so far off that no row has curvature left, and no slope leads to a free b. Such a start is dropped.
+    From a bad start no row may have curvature, and no slope leads to a free b. Such a start is dropped.
     """
     space, last = RowSpace.of(task.rows, task.time), None
     if space is not None:
@@ -327,7 +328,10 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
 
 
 def _by_support(task: Task, found: Found) -> Found:
-    """Solve a hinge or squared hinge of few rows for its weights, which a large C loses in the rounding of 1 - z."""
+    """Return a plane from weights that solve the optimality conditions of a hinge or squared hinge of few rows.
+
+    With a large C the weights cannot be computed from z, because 1 - z is lost in rounding.
+    """
     rows, n, smooth = replace(task.rows, constant=False) if task.free else task.rows, task.rows.n, task.loss.smooth
     with np.errstate(over="ignore", invalid="ignore"):
         K = rows.gram(np.arange(n))
@@ -351,7 +355,7 @@ def _by_support(task: Task, found: Found) -> Found:
 
 
 def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: Array, free: bool) -> tuple[Array, float] | None:
-    """Weights α between 0 and caps with (K α)_i = 1 - y_i b for the rows in between, Σ y α = 0 if b is free, and b.
+    """Return weights 0 ≤ α ≤ caps with (K α)_i = 1 - y_i b for the rows in between, Σ y α = 0 if b is free, and b.
 
     Rows that reach a bound leave the set of rows in between, and rows that should leave their bound join it. None if the set
     becomes empty.
@@ -364,7 +368,7 @@ def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: A
         alpha = np.where(full, caps, 0.0)
         right = 1.0 - K[np.ix_(own, np.flatnonzero(full))] @ caps[full]
         alpha[own], b = bordered(K[np.ix_(own, own)], right, signs[own] if free else None, -float(signs @ alpha))
-        left = 1.0 - signs * b - K @ alpha  # of rows outside what is left to 1, inside 0
+        left = 1.0 - signs * b - K @ alpha  # how far scores are below 1: by 0 for the rows in between
         filled = np.where(inside, alpha >= caps, full & (left > -TUNING.lost_of_one))
         changed = (np.where(inside, alpha > 0, left > TUNING.lost_of_one) | full) & ~filled
         if (changed == inside).all():
@@ -374,7 +378,7 @@ def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: A
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
-    """What the checkpoint holds of an earlier call for the same loss and data, or None."""
+    """Return the plane that the checkpoint holds from an earlier call for the same loss and data, or None."""
     keeper, objective = question.play.checkpoint, question.objective
     if keeper is None:
         return None
@@ -393,7 +397,7 @@ def _write(question: LossQuestion, found: Found | None, earlier: Found | None, a
 
 
 def _kept(found: Found, earlier: Found | None, loss: Loss) -> Found:
-    """The form in which a checkpoint holds a plane: with the steps of earlier calls, and weights unless these follow from w."""
+    """Return the plane as a checkpoint holds it: with the steps of earlier calls, and with weights unless they follow from w."""
     steps = found.steps + (0 if earlier is None else earlier.steps)
     return replace(found, steps=steps, alpha=found.alpha[:0] if loss.smooth else found.alpha)
 
@@ -430,19 +434,19 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
-    """A step as callbacks and plots see it; its interval is one for the least value."""
+    """Return a step as callbacks and plots see it; its interval is one for the least value."""
     seconds, passes = time.perf_counter() - question.budget.started, question.rows.passes
     bracket = found.lower, found.upper
     return Moment(found.steps, math.nan, math.nan, *bracket, passes=passes, seconds=seconds, w_out=found.w)
 
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """Newton's method for a smooth loss: yields one `Found` per step until nothing improves or the time is up."""
+    """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up."""
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w, task.time)
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.may_continue
     for _ in range(TUNING.most_steps):
-        found, gradient = _looked(task, newton)
+        found, gradient = _evaluated(task, newton)
         yield found
         upper, gap = found.upper, found.upper - found.lower
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
@@ -458,8 +462,8 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             return
 
 
-def _looked(task: Task, newton: Newton) -> tuple[Found, Array]:
-    """The interval of a plane with the weights that follow from it, and the gradient; near the end a free b is moved first."""
+def _evaluated(task: Task, newton: Newton) -> tuple[Found, Array]:
+    """Return the current plane with its interval, and the gradient; near the end a free b is moved to its best place first."""
     alpha = task.weights(newton.z)
     gradient = newton.gradient(alpha)
     upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
@@ -471,7 +475,7 @@ def _looked(task: Task, newton: Newton) -> tuple[Found, Array]:
 
 
 def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """Newton's method for the multinomial loss, as `by_newton`; w has a column for each class."""
+    """Yield the planes of Newton's method for the multinomial loss, as in `by_newton`; w has a column for each class."""
     assert task.which is not None
     classes = len(task.classes)
     w = _first(task, by_all_classes) if w is None else w
@@ -484,7 +488,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     for _ in range(TUNING.most_steps):
         gap, upper, spent = newton.gap(), newton.value, task.spent()
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
-        if last and newton.settle():  # nothing is proved without
+        if last and newton.settle():  # which a proof needs
             gap, upper = newton.gap(), newton.value
         yield Found(newton.W, newton.loss.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
@@ -500,7 +504,7 @@ def _half_square(gradient: Array, free: bool) -> float:
 
 
 def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge by the method of multipliers, preceded by some epochs of coordinate ascent if C is small.
+    """Yield planes for the hinge by the method of multipliers, preceded by some epochs of coordinate ascent if C is small.
 
     Most weights are then at their bounds, and the epochs find out which.
     """
@@ -518,9 +522,10 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge by the proximal method of multipliers: α = clip(ᾱ + (1 - z)/ε, 0, C), Newton's method for each ᾱ and ε.
+    """Yield planes for the hinge by the proximal method of multipliers.
 
-    P - D = ½‖w - Aᵀα‖² + Σ C FY: when the first part is small beside the second, ᾱ becomes α and ε shrinks.
+    Newton's method solves for the weights α = clip(ᾱ + (1 - z)/ε, 0, C) with fixed ᾱ and ε. P - D = ½‖w - Aᵀα‖² + Σ C FY: when
+    the first part is small compared with the second, ᾱ becomes α and ε shrinks.
     """
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
@@ -562,7 +567,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge or its square by dual coordinate ascent, for rows of few entries."""
+    """Yield planes for the hinge or its square by dual coordinate ascent, for rows of few entries."""
     if task.loss.smooth:
         yield from _by_ascent_and_newton(task, w)
         return
@@ -575,13 +580,13 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
-    """The squared hinge: epochs until the rows that matter are known, and then Newton's method, which needs no weights."""
+    """Yield planes for the squared hinge by coordinate ascent and then, once it is near the optimum, by Newton's method."""
     if w is not None:
         yield from by_newton(task, w)
         return
     for v, alpha, done in _epochs(task, None):
         newton = Newton.start(task.rows, task.free, v)
-        found = replace(_looked(task, newton)[0], steps=done)
+        found = replace(_evaluated(task, newton)[0], steps=done)
         near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
         if near and found.gap > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
             found = _with_weights(task, newton, alpha, found)
@@ -591,7 +596,7 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         if near and (found.stated or found.gap > EPOCHS.near * task.tol):
             yield from _then(found, by_newton(task, found.w))
             return
-        if task.free and done >= EPOCHS.free:  # the plane with a penalized b is a neighbour, and takes a tenth of the epochs
+        if task.free and done >= EPOCHS.free:  # the plane with a penalized b is near, and takes a tenth of the epochs
             for found in by_ascent(replace(task, free=False)):
                 if found.gap <= EPOCHS.neighbour:
                     break
@@ -600,9 +605,10 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
 
 
 def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Found:
-    """What is found with these weights instead of those that follow from w, which are C times as far off, if that is enough.
+    """Return the plane with the weights α of the ascent if their gap is small enough, else `found`.
 
-    A free b is moved to its best place, and the weights of the heavier class are reduced to the mass of the other.
+    The errors of the weights that follow from w are multiplied by C. A free b is moved to its best place, and both classes are
+    given the same mass.
     """
     if task.free:
         _shift(newton, task.weights, task.curvature)
@@ -613,9 +619,10 @@ def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Fou
 
 
 def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
-    """Planes Aᵀα, the weights α in the box, one row at a time, and the epochs done; from the weights of the task, if w is given.
+    """Yield planes Aᵀα of dual coordinate ascent, the weights α and the number of epochs.
 
-    A free intercept is the multiplier of Σ y α = 0: a further column keeps the sum small, and its weight moves b.
+    It starts from the weights of the task if w is given. A free intercept is the multiplier of Σ y α = 0: an additional column
+    keeps that sum small, and its weight moves b.
     """
     rows, c = task.rows, task.c
     if task.free:
@@ -650,7 +657,7 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
 
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
-    """A plane for a part of the rows if there are many for each column, else None."""
+    """Return the plane of a part of the rows if there are many rows per column, else None."""
     rows = task.rows
     if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
         return None
@@ -666,7 +673,7 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
 
 
 def _rows_per_column(task: Task) -> int:
-    """The number of rows per column from which on a part of the rows is solved first."""
+    """Return the smallest number of rows per column with which a part of the rows is solved first."""
     if task.loss is Loss.HINGE:
         return PART.for_hinge
     rows = task.rows
@@ -676,12 +683,12 @@ def _rows_per_column(task: Task) -> int:
 
 
 def _waited(steps: int, better: bool, settled: bool) -> int:
-    """The number of steps without improvement; the largest allowed once w has all its digits."""
+    """Return the number of steps without improvement, or the largest number allowed if w has all its digits."""
     return TUNING.patience if settled else 0 if better else steps + 1
 
 
 def _continued(task: Task) -> Array:
-    """A plane found by solving for shares of C that grow, each from the plane before."""
+    """Return a plane to start from, found for increasing shares of C, each from the plane before."""
     w = np.zeros(task.rows.d)
     for share in NEWTON.shares:
         for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol, continues=False), w):
@@ -692,7 +699,7 @@ def _continued(task: Task) -> Array:
 
 
 def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
-    """Move b, the last entry of w, so that the two classes have the same mass; whether it had to be moved."""
+    """Move b, the last entry of w, so that the classes have the same mass, and return whether it had to be moved."""
     signs = newton.rows.signs.astype(np.float64)
     alpha = weights(newton.z)
     slope = -float(alpha @ signs)

@@ -1,7 +1,7 @@
-"""Few rows of many columns: the same loss in as many coordinates as there are rows.
+"""Coordinates in the row space, for few rows with many columns: as many as there are rows.
 
-The best w is a combination of rows, and only their products with each other matter: with XXᵀ = LLᵀ the rows of L have those of
-the rows of X. A plane u for them is w = XᵀL⁻ᵀu for X, of the same length and with the same scores.
+The best w is a combination of rows, and the loss depends only on their Gram matrix: with XXᵀ = LLᵀ, L has the same one. A plane
+u for the rows of L is the plane w = XᵀL⁻ᵀu for X, with the same length and the same scores.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from gordan.errors import InputError
 from gordan.memory import fits
 from gordan.rows import Rows, stored
 
-# Rows up to which a matrix of their products is made, and columns for each of them from which it is worth it.
+# The largest number of rows whose Gram matrix is factorized, and the smallest number of columns per row for which that saves
+# time.
 MOST_ROWS = 1000
 COLUMNS_PER_ROW = 2
 
 
 def few_and_long(n: int, d: int) -> bool:
-    """Whether so many rows are few, and of so many columns that it is worth it."""
+    """Return whether there are few rows, with so many columns that it saves time to work in the row space."""
     return n <= MOST_ROWS and d >= COLUMNS_PER_ROW * n
 
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """The `rows` in coordinates of what they span, L, and the rows of X themselves."""
+    """The rows in coordinates of the row space (`rows`, with the matrix `L`), and the rows of X without signs."""
 
     rows: Rows
     L: Array
@@ -37,7 +38,7 @@ class RowSpace:
 
     @staticmethod
     def of(rows: Rows, time: Deadline) -> RowSpace | None:
-        """None where there are too many rows or too few columns for it, or products are beyond the floats."""
+        """Return the row space; None if there are too many rows or too few columns, or if products overflow."""
         n = rows.n
         if not (few_and_long(n, rows.d) and rows.in_memory and not rows.sparse and fits(8 * 3 * n * n)):
             return None
@@ -54,7 +55,7 @@ class RowSpace:
         return RowSpace(replace(rows, storage=stored(L)), L, X)
 
     def coordinates(self, w: Array) -> Array | None:
-        """u for a plane w of X, or for the part of it that rows span; of a block of planes, a block. None beyond the floats."""
+        """Return u for a plane w of X or its projection to the row space, or for a block of planes; None if products overflow."""
         d = self.X.d
         with np.errstate(over="ignore", invalid="ignore"):
             try:
@@ -64,8 +65,10 @@ class RowSpace:
         return np.concatenate((u, w[d:])) if np.isfinite(u).all() else None
 
     def plane(self, u: Array, refined: int) -> Array:
-        """w for X, with b as its last entry where there is one; of a block of planes, a block. So often `refined`: by what
-        rounding has made of its scores."""
+        """Return w for X, with b as its last entry if there is one, or a block of planes.
+
+        Iterative refinement corrects the rounding errors of the scores `refined` times.
+        """
         n = self.rows.n
         w, z = self.X.combine(self._solved(u[:n], "T")), self.L @ u[:n]
         for _ in range(refined):

@@ -43,9 +43,18 @@ LOST = 2.0 ** -(SLICE * SLICES - 12)
 
 
 def applies(question: Question) -> bool:
-    """Whether there are enough rows, in memory, and room for the slices of their entries."""
+    """Return whether there are enough rows, in memory, and room for the slices of the entries of a sample."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
-    return question.rows.in_memory and n > k and k <= MAX_COLUMNS and fits(8.0 * COPIES * min(n * k, MAX_ENTRIES))
+    return question.rows.in_memory and n > k and k <= MAX_COLUMNS and _fits(min(n, _sampled(k)) * k)
+
+
+def _sampled(k: int) -> int:
+    """Return the number of rows of k columns in a sample."""
+    return max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
+
+
+def _fits(entries: int) -> bool:
+    return fits(8.0 * COPIES * entries)
 
 
 def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
@@ -55,9 +64,9 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
     tangle = Tangle.of(problem, intercept)
     if tangle is None:
         return
-    sampled = max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
+    sampled = _sampled(k)
     samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
-    everything = [np.arange(n)] if n * k <= MAX_ENTRIES else []
+    everything = [np.arange(n)] if n * k <= MAX_ENTRIES and _fits(n * k) else []
     for rows in (*samples, *everything):
         if budget.spent:
             return
@@ -74,8 +83,11 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
 
 
 class Tangle(NamedTuple):
-    """How columns depend on others: the column that each one equals (itself unless it is a copy), which columns depend on others,
-    and the combinations that nearly vanish. It is guessed from few rows, and used in a way that is right whatever the guess."""
+    """How columns depend on others, as guessed from few rows; a wrong guess does no harm.
+
+    That is the column that each one equals (itself unless it is a copy), which columns depend on others, and the combinations
+    that nearly vanish.
+    """
 
     equal_to: Array
     dependence: Dependence
@@ -83,8 +95,10 @@ class Tangle(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, intercept: Intercept) -> Tangle | None:
-        """Return the tangle of a problem; None if no column depends on others up to rounding. Exact dependence is no obstacle to
-        the other finders."""
+        """Return the tangle of a problem; None if no column depends on others up to rounding.
+
+        Exact dependence is no obstacle to the other finders.
+        """
         n, d = problem.X.n, problem.X.d
         some = np.linspace(0, n - 1, min(n, ROWS_PER_COLUMN * intercept.columns(d))).astype(int)
         A = signed_rows(problem, some.tolist(), intercept, np.ones(n))
@@ -118,8 +132,10 @@ def _drop_copies(A: Array, equal_to: Array) -> None:
 
 
 def _combinations(found: Dependence) -> Array:
-    """Return the combinations of columns that nearly vanish, one for each dependent column; in integers where those are short, so
-    that a combination vanishes if the dependence is exact."""
+    """Return the combinations of columns that nearly vanish, one for each dependent column.
+
+    They are in integers where these are short, so that a combination vanishes if the dependence is exact.
+    """
     factors = np.zeros((len(found.exponents), len(found.dependent)))
     for c, column, own in zip(found.dependent, factors.T, found.factors.T, strict=True):
         column[c], column[found.independent] = -1.0, own
@@ -132,10 +148,10 @@ def _combinations(found: Dependence) -> Array:
 
 
 def last_bits(X: Array, F: Array) -> Array:
-    """Return X F, each column divided by its largest entry, to many more digits than plain products have; 0 for a column if all
-    digits that can be told are 0.
+    """Return X F, each column divided by its largest entry, to many more digits than plain products have.
 
-    Entries of X and F are cut into slices of few digits, whose products are exact in floats, in whatever order they are added up.
+    A column is 0 if all digits that can be determined are 0. Entries of X and F are cut into slices of few digits, whose products
+    are exact in floats, in whatever order they are added up.
     """
     rows, columns = np.max(np.abs(X), axis=1, initial=0.0)[:, None], np.max(np.abs(F), axis=0, initial=0.0)[None, :]
     total, rest = np.zeros((len(X), F.shape[1])), np.zeros((len(X), F.shape[1]))
