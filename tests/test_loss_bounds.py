@@ -31,7 +31,7 @@ from gordan.certificates.losses import (
 from gordan.certificates.matrix import CLAIM, sum_share
 from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, Scores, _enclosed, losses_above, weights_of
 from gordan.certificates.optima import Objectives
-from gordan.certificates.regions import ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
+from gordan.certificates.regions import Balls, ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 
@@ -433,8 +433,8 @@ def test_masses_of_rows_that_gain_and_lose_as_b_grows(loss):
     sizes = np.array([np.linalg.norm(m, axis=0), r])
     least, most = shifts = np.array([[0.25, -0.75], [0.5, -0.5]])  # as if the origin were elsewhere
     vars(of)["_shifts"] = shifts
-    shared = np.column_stack((m, np.zeros(3))), sizes, 0.0, shifts, ends, Loss(loss), slack
-    ((found, count),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), shared)
+    balls = Balls(np.column_stack((m, np.zeros(3))), sizes, 0.0, shifts)
+    ((found, count),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), (balls, ends, Loss(loss), slack))
     terms, norms, sums = float(of.X.products(m)[1]), np.linalg.norm(X, axis=1)[:, None], X @ m
     radius = slack * 2 * U * (terms + 5) * norms * sizes[0] + norms * r
     expected = np.empty_like(found)
@@ -452,7 +452,7 @@ def test_masses_of_rows_that_gain_and_lose_as_b_grows(loss):
     share, decided = slack * sum_share(len(X), 1), 0
     for b in np.linspace(-6, 6, 200):
         ends = np.full((2, 1, 2), b)
-        ((found, _),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), (*shared[:4], ends, *shared[5:]))
+        ((found, _),) = of.X.storage.each_block(_slopes, (signs, c, of.X.norms), (balls, ends, Loss(loss), slack))
         gains, lost = found[:, :, 0], found[:, :, 1]
         assert of.proved(ends).tolist() == (gains * (1 - share) > lost * (1 + share)).tolist()
         decided += np.count_nonzero((gains > lost) != (gains * (1 - share) > lost * (1 + share)))

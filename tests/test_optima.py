@@ -14,8 +14,8 @@ from gordan.certificates import elementary
 from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.optima import TERMS_AT_ONCE, Objectives, _sums
-from gordan.certificates.regions import _slopes
+from gordan.certificates.optima import TERMS_AT_ONCE, Objectives, Planes, _sums
+from gordan.certificates.regions import Balls, _slopes
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Rows, stored
@@ -378,9 +378,10 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
         vectors, origin = (signs, c, norms), X.mean(0)
-        sums, combined, rows, _ = _sums(block, *vectors, np.empty((700, 0)), W, b, length, loss, Intercept.PENALIZED, 0.0)
-        facts = np.array([length, radii]), float(np.linalg.norm(origin)), shifts, ends, loss, 1.0
-        slopes, more = _slopes(block, *vectors, np.column_stack((W, origin)), *facts)
+        planes = Planes(W, b, length, 0.0)
+        sums, combined, rows, _ = _sums(block, *vectors, np.empty((700, 0)), planes, loss, Intercept.PENALIZED)
+        balls = Balls(np.column_stack((W, origin)), np.array([length, radii]), float(np.linalg.norm(origin)), shifts)
+        slopes, more = _slopes(block, *vectors, balls, ends, loss, 1.0)
         assert rows == more == 700
         both.append((sums, combined, slopes))
     for here, there in zip(*both, strict=True):

@@ -57,7 +57,7 @@ class Objectives:
         given = np.empty((self.X.n, 0))
         if self.weights is not None:
             given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))
-        planes = _Planes(W, b, np.array([bounds.length(w) for w in W.T]), self.smoothing)
+        planes = Planes(W, b, np.array([bounds.length(w) for w in W.T]), self.smoothing)
         shared = planes, self.loss, self.intercept
         vectors, step = (self.signs, self.c, self.X.norms, given), self._rows_at_a_time(k)
         v, parts, most, stated = np.zeros((self.X.d + 1, 0 if given.shape[1] else k)), [], 0, []
@@ -109,7 +109,7 @@ class Objectives:
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
 
 
-class _Planes(NamedTuple):
+class Planes(NamedTuple):
     """Planes W (d × k) with their intercepts b, upper bounds on ‖w‖, and the smoothing with which the hinge weights follow."""
 
     W: Array
@@ -119,7 +119,7 @@ class _Planes(NamedTuple):
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, given: Any, planes: _Planes, loss: Loss, kind: Intercept
+    block: Block, y: Any, c: Any, norms: Any, given: Any, planes: Planes, loss: Loss, kind: Intercept
 ) -> tuple[Array, Array, int, tuple[Array, ...]]:
     """Return sums over the rows of a block, a combination of the rows, their number, and the weights to be stated.
 

@@ -188,7 +188,7 @@ class Slopes:
         """Return whether b* + origin·w* is proved to be ≥ each of ends[0] and ≤ each of ends[1] (2 × m × k), in one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
         planes = np.vstack((self.centres.T, self.origin)).T  # each of them in one piece, as rows in memory are multiplied by them
-        balls = _Balls(planes, sizes, bounds.length(self.origin), self._shifts)
+        balls = Balls(planes, sizes, bounds.length(self.origin), self._shifts)
         shared = balls, ends, self.loss, self.slack
         vectors = self.signs, self.c, self.X.norms
         parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
@@ -202,7 +202,7 @@ class Slopes:
         return np.array([enclosed_product(self.origin, m) for m in self.centres.T]).T
 
 
-class _Balls(NamedTuple):
+class Balls(NamedTuple):
     """Balls around centres m, and an origin o.
 
     The `planes` are the centres and, as the last column, the origin with ‖o‖ ≤ `far`; `sizes` are upper bounds on ‖m‖ and on the
@@ -215,7 +215,7 @@ class _Balls(NamedTuple):
     shifts: Any
 
 
-def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: _Balls, ends: Any, loss: Loss, slack: float) -> tuple[Array, int]:
+def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, loss: Loss, slack: float) -> tuple[Array, int]:
     """Return bounds on the masses of rows at each b of both `ends`, and the number of rows.
 
     The first is a lower bound on the mass of the rows whose scores z improve as b moves towards b*, the second an upper bound on

@@ -281,13 +281,13 @@ FINDERS = (
     # The plane of least loss for rows outside memory. Passes and nothing else.
     Finder("passes alone", minimizing.by_passes_alone, loss=_loss_outside_memory),
     # The plane of least hinge loss for many sparse columns. Epochs of at most a pass each.
-    Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
+    Finder("coordinate ascent for the hinge", minimizing.proposing(minimizing.by_ascent), loss=_sparse_hinge),
     # The plane of least loss for a smooth loss. A few passes and a d × d system, or conjugate gradients, for each step.
-    Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth_loss),
+    Finder("Newton's method for losses", minimizing.proposing(minimizing.by_newton), loss=_smooth_loss),
     # The planes of several classes. The same for all classes together.
-    Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_loss_of_several_classes),
+    Finder("Newton's method for several classes", minimizing.proposing(minimizing.by_all_classes), loss=_loss_of_several_classes),
     # The plane of least hinge loss. A sequence of smooth problems.
-    Finder("method of multipliers", minimizing.by_multiplier_newton, loss=_hinge),
+    Finder("method of multipliers", minimizing.proposing(minimizing.by_hinge), loss=_hinge),
 )
 
 

@@ -108,30 +108,15 @@ class Task:
     loss: Loss
     free: bool
     tol: float
-    deadline: float = math.inf
+    time: Deadline = UNLIMITED
     seed: int = 1
     which: Array | None = None
     """The class of each row, if the loss is multinomial."""
-    time: Deadline = UNLIMITED
     max_iter: int | None = None
     alpha: Array | None = None
     """Weights of the rows to start from, for methods that use them."""
     continues: bool = True
     """Whether C may be approached from below."""
-
-    @property
-    def may_continue(self) -> bool:
-        """Whether approaching C from below may save time."""
-        return self.continues and self.loss is Loss.SQUARED_HINGE and not self.rows.sparse
-
-    @property
-    def first_weights(self) -> Array:
-        """The weights to start from, or 0."""
-        return np.zeros(self.rows.n) if self.alpha is None else self.alpha
-
-    def spent(self) -> bool:
-        """Return whether the time is up."""
-        return time.perf_counter() >= self.deadline
 
     @property
     def classes(self) -> set[int]:
@@ -193,9 +178,9 @@ class Found:
 Find = Callable[[Task, Array | None], Iterator[Found]]
 
 
-def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Propose the planes of Newton's method for a smooth loss."""
-    yield from _proposals(question, evidence, by_newton)
+def proposing(find: Find) -> Callable[[LossQuestion, LossEvidence, object], Iterator[Proposal]]:
+    """Return the finder that proposes the planes of this method."""
+    return lambda question, evidence, decide_sign: _proposals(question, evidence, find)
 
 
 def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
@@ -246,21 +231,6 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
     return Found(W[:, 0], np.empty(0), *bracket, int(steps[0]), smoothing=block_newton.stated(loss))
 
 
-def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Propose the planes and weights of the proximal method of multipliers for the hinge."""
-    yield from _proposals(question, evidence, by_hinge)
-
-
-def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Propose the planes and weights of dual coordinate ascent for the hinge, or its square, of sparse rows in memory."""
-    yield from _proposals(question, evidence, by_ascent)
-
-
-def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, decide_sign: object) -> Iterator[Proposal]:
-    """Propose the planes of Newton's method for the multinomial loss."""
-    yield from _proposals(question, evidence, by_all_classes)
-
-
 def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> Iterator[Proposal]:
     """Propose the planes of a method whenever their gap is small enough in floats, and at the end."""
     objective, budget = question.objective, question.budget
@@ -270,10 +240,9 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         objective.loss,
         objective.intercept.grouped,
         question.tol,
-        budget.deadline,
+        budget.time,
         budget.seed,
         question.which,
-        budget.time,
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
@@ -322,7 +291,7 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
             yield last
     elif evidence.bracket_width > task.tol:
         yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
-    if start is not None and evidence.bracket_width > TUNING.astray and not task.spent():
+    if start is not None and evidence.bracket_width > TUNING.astray and not task.time.passed:
         again = _in_row_space(find, replace(task, alpha=None), None, evidence)
         yield from again if last is None else _then(last, again)
 
@@ -444,15 +413,15 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up."""
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w, task.time)
     waited, best, least = 0, math.inf, math.inf
-    may_continue = task.may_continue
+    may_continue = task.continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
     for _ in range(TUNING.most_steps):
         found, gradient = _evaluated(task, newton)
         yield found
         upper, gap = found.upper, found.upper - found.lower
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
-        waited = _waited(waited, gap < best or upper < (1 - TUNING.progress) * least, gap <= TUNING.settled * upper)
+        waited = 0 if gap < best or upper < (1 - TUNING.progress) * least else waited + 1
         best, least = min(gap, best), min(upper, least)
-        if waited >= TUNING.patience or task.spent():
+        if waited >= TUNING.patience or gap <= TUNING.settled * upper or task.time.passed:
             return
         if may_continue and any(newton.steps == steps and gap > wide * upper for steps, wide in TUNING.continued):
             newton = replace(Newton.start(task.rows, task.free, _continued(task), task.time), steps=newton.steps)
@@ -464,14 +433,14 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 def _evaluated(task: Task, newton: Newton) -> tuple[Found, Array]:
     """Return the current plane with its interval, and the gradient; near the end a free b is moved to its best place first."""
-    alpha = task.weights(newton.z)
-    gradient = newton.gradient(alpha)
-    upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
-    if task.free and gap <= task.tol * upper and _shift(newton, task.weights, task.curvature):
+    moved = not task.free
+    while True:
         alpha = task.weights(newton.z)
         gradient = newton.gradient(alpha)
         upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
-    return Found(newton.w, alpha, upper - gap, upper, newton.steps), gradient
+        if moved or not gap <= task.tol * upper or not _shift(newton, task.weights, task.curvature):
+            return Found(newton.w, alpha, upper - gap, upper, newton.steps), gradient
+        moved = True
 
 
 def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
@@ -486,7 +455,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
-        gap, upper, spent = newton.gap(), newton.value, task.spent()
+        gap, upper, spent = newton.gap(), newton.value, task.time.passed
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
             gap, upper = newton.gap(), newton.value
@@ -513,7 +482,7 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
         found = None
         for found in by_ascent(task):
             yield found
-            if found.steps >= EPOCHS.before_multipliers or task.spent():
+            if found.steps >= EPOCHS.before_multipliers or task.time.passed:
                 break
         if found is not None:
             yield from _then(found, by_multipliers(replace(task, alpha=found.alpha), found.w))
@@ -530,7 +499,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w)
-    base = task.first_weights
+    base = np.zeros(task.rows.n) if task.alpha is None else task.alpha
 
     def weights(z: Array) -> Array:
         return np.minimum(np.maximum(base + (1.0 - z) / epsilon, 0.0), c)
@@ -553,10 +522,9 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
             dual, best = lower, alpha
         yield Found(plane, best, dual, value, newton.steps)
         narrow = value - dual <= MULTIPLIERS.narrow * value
-        if waited >= (TUNING.patience if narrow else MULTIPLIERS.patience) or task.spent():
+        if waited >= (TUNING.patience if narrow else MULTIPLIERS.patience) or task.time.passed:
             return
-        g = gradient[: len(gradient) - task.free]
-        own = 0.5 * float(g @ g)
+        own = _half_square(gradient, task.free)
         rest = max(upper - lower - own, 0.0)
         if own <= MULTIPLIERS.inner * rest or own <= 0.02 * task.tol * upper:
             base = alpha
@@ -591,7 +559,7 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         if near and found.gap > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
             found = _with_weights(task, newton, alpha, found)
         yield found
-        if task.spent():
+        if task.time.passed:
             return
         if near and (found.stated or found.gap > EPOCHS.near * task.tol):
             yield from _then(found, by_newton(task, found.w))
@@ -637,7 +605,7 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
         v[: rows.d], v[-1] = rows.combine(alpha), column * float(alpha @ rows.signs)
     while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
-        ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.deadline)
+        ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.time.at)
         ascent.run_epochs(int(epochs), seed=task.seed + done)
         done += int(epochs)
         epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
@@ -646,7 +614,7 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
         task.rows.passes += rows.passes if rows is not task.rows else 0.0
         rows.passes = 0.0 if rows is not task.rows else rows.passes
         yield np.append(v[:-1], b) if task.free else v[: rows.d], alpha, done
-        if task.spent():
+        if task.time.passed:
             return
 
 
@@ -680,11 +648,6 @@ def _rows_per_column(task: Task) -> int:
     between = PART.rows_per_column * rows.d <= rows.n < PART.for_large_c * rows.d and not task.loss.several
     large = between and float(np.mean(task.c * rows.squares())) > PART.small
     return PART.for_large_c if large else PART.rows_per_column
-
-
-def _waited(steps: int, better: bool, settled: bool) -> int:
-    """Return the number of steps without improvement, or the largest number allowed if w has all its digits."""
-    return TUNING.patience if settled else 0 if better else steps + 1
 
 
 def _continued(task: Task) -> Array:
