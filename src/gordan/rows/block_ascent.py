@@ -22,7 +22,7 @@ LINE = 64
 
 @dataclass(eq=False)
 class BlockAscent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the label vectors `signs[:, own]`.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for up to `LANES` columns of `signs`.
 
     A_i = y_i(x_i, `column`) for each of them, and a sign of 0 leaves the row out. The plane w = Σ x_i A_i of a label vector is a
     column of `W`, with its entry for the constant column in `last`. An `offset` is added to its scores: if the intercept is
@@ -33,7 +33,6 @@ class BlockAscent:
 
     rows: Rows
     signs: Array
-    own: slice
     squares: Array
     bend: Array
     column: float
@@ -45,7 +44,6 @@ class BlockAscent:
     offset: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        assert isinstance(self.rows.storage, Sparse)
         self.x, self.W = np.zeros((self.rows.n, LANES), np.float32), _aligned(self.rows.storage.d)
         self.last, self.offset = np.zeros(LANES), np.zeros(LANES)
         self._order, self._stream = np.arange(self.rows.n, dtype=np.int64), np.array([self.seed], np.uint64)
@@ -56,10 +54,9 @@ class BlockAscent:
         from gordan.rows.lanes import ascend_lanes
 
         kernel: Any = ascend_lanes
-        storage, lanes, tally = self.rows.storage, np.array([self.own.start, self.own.stop]), np.zeros((2, LANES))
-        assert isinstance(storage, Sparse)
+        tally = np.zeros((2, LANES))
         kernel(
-            *storage.arrays, self.signs, lanes, self.column, self.offset, self._order, self.bend, self._steps,
+            *_arrays(self.rows), self.signs, self.column, self.offset, self._order, self.bend, self._steps,
             self.x, self.W, self.last, self._stream, tally,
         )  # fmt: skip
         if self.free:
@@ -72,15 +69,14 @@ class BlockAscent:
         from gordan.rows.lanes import lane_scores
 
         kernel: Any = lane_scores
-        storage, scores = self.rows.storage, np.empty((self.rows.n, LANES), np.float32)
-        assert isinstance(storage, Sparse)
-        kernel(*storage.arrays, self.W, scores)
+        scores = np.empty((self.rows.n, LANES), np.float32)
+        kernel(*_arrays(self.rows), self.W, scores)
         return self._used(scores)
 
     @property
     def count(self) -> int:
         """The number of label vectors."""
-        return int(self.own.stop - self.own.start)
+        return int(self.signs.shape[1])
 
     @property
     def planes(self) -> Array:
@@ -108,16 +104,15 @@ def gram_product(rows: Rows, Q: Array) -> Array:
 
     down: Any = lane_combination
     up: Any = lane_scores
-    storage, (n, k) = rows.storage, Q.shape
-    assert isinstance(storage, Sparse)
+    arrays, (n, k) = _arrays(rows), Q.shape
     sizes, found = np.max(np.abs(Q), axis=0, initial=0.0), np.empty((n, k))
     sizes[~(sizes > 0)] = 1.0
 
     def work(lo: int, hi: int) -> None:
-        q, W = np.zeros((n, LANES), np.float32), _aligned(storage.d)
+        q, W = np.zeros((n, LANES), np.float32), _aligned(rows.storage.d)
         q[:, : hi - lo] = Q[:, lo:hi] / sizes[lo:hi]
-        down(*storage.arrays, q, W)
-        up(*storage.arrays, W, q)
+        down(*arrays, q, W)
+        up(*arrays, W, q)
         found[:, lo:hi] = q[:, : hi - lo] * sizes[lo:hi]
 
     in_threads(work, lane_ranges(k), available() if rows.threads is None else rows.threads)
@@ -129,6 +124,12 @@ def lane_ranges(k: int) -> list[tuple[int, int]]:
     """Return ranges (lo, hi) of k label vectors that fit into the lanes, of sizes as equal as possible."""
     blocks = -(-k // LANES)
     return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
+
+
+def _arrays(rows: Rows) -> Any:
+    """Return the arrays of sparse rows in memory."""
+    assert isinstance(rows.storage, Sparse)
+    return rows.storage.arrays
 
 
 def _aligned(d: int) -> Array:

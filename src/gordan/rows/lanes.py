@@ -118,14 +118,13 @@ def _add_code(context, builder, signature, args):
 
 
 @compiled_in_order
-def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, bend, square, x, W, last, stream, tally):
-    """Run one epoch over the rows in random order for the label vectors signs[:, lanes[0]:lanes[1]]; x, W and `last` change.
+def ascend_lanes(data, indices, indptr, signs, column, offset, order, bend, square, x, W, last, stream, tally):
+    """Run one epoch over the rows in random order for the label vectors in the columns of `signs`; x, W and `last` change.
 
     For each of them x_i goes to where Σx - ½‖Σ x_i A_i‖² - ½Σ bend x² is largest, at least 0: `last` is the entry of w that
     belongs to a constant `column`, and the `offset` is added to scores. A row of sign 0 stays as it is. The tally adds up what
     each row contributes to P - D = ½‖w - v‖² + Σ C FY and to P when it is visited, where C is 1/(2 bend) and v = w.
     """
-    first, count = lanes[0], lanes[1] - lanes[0]
     sums, moves = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
     tally[:] = 0.0
     stream[0] = _shuffle(order, order.shape[0], stream[0])
@@ -133,8 +132,8 @@ def ascend_lanes(data, indices, indptr, signs, lanes, column, offset, order, ben
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         _products(data, indices, begin, end, W, sums)
         moved = False
-        for lane in range(count):
-            sign, own = signs[i, first + lane], x[i, lane]
+        for lane in range(signs.shape[1]):
+            sign, own = signs[i, lane], x[i, lane]
             moves[lane] = np.float32(0.0)
             if sign == 0:
                 continue

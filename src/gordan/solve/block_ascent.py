@@ -47,8 +47,7 @@ BYTES = 24
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Planes of several label vectors (k × columns, with b last if there is one), weights α of the rows (n × k), and the
-    epochs."""
+    """Planes of several label vectors (k × columns, b last if there is one), weights α of the rows (n × k), and the epochs."""
 
     planes: Array
     alpha: Array
@@ -74,7 +73,8 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
         signs, c = np.where(c[:, None] > 0, signs, 0).astype(np.int8), np.where(c > 0, c, 1.0)
 
     def work(lo: int, hi: int) -> None:
-        ascent = BlockAscent(rows, signs, slice(lo, hi), squares, 0.5 / c, column, kind.grouped, budget.seed)
+        own = np.ascontiguousarray(signs[:, lo:hi])
+        ascent = BlockAscent(rows, own, squares, 0.5 / c, column, kind.grouped, budget.seed)
         epochs, b, alpha, near = _run(ascent, c, kind, max(tol, TUNING.least_tol), budget, halted)
         found.planes[lo:hi, : rows.storage.d], found.epochs[lo:hi], found.alpha[:, lo:hi] = ascent.planes, epochs, alpha
         if kind.exists:
@@ -123,7 +123,7 @@ def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Arra
 
     The b of an epoch depends mostly on its last rows, and has a larger value. If b is free, both classes must have the same mass.
     """
-    y, scores, alpha = ascent.signs[:, ascent.own], ascent.scores(), ascent.weights
+    y, scores, alpha = ascent.signs, ascent.scores(), ascent.weights
     cost, b = c[:, None] * abs(y), ascent.intercepts.copy()
     own = np.sum(y * alpha, axis=0)  # b of the combination
     penalty = float(kind.in_norm)

@@ -338,13 +338,9 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
 
 
 def _few_count(table: Table, here: Point) -> bool:
-    """Return whether few rows have a second derivative on average, so that label vectors are better solved on few rows each.
-
-    That is for the squared hinge: for a smoothed hinge many more rows have weights. Rows in memory have other methods for one
-    label vector.
-    """
+    """Return whether few rows have a second derivative on average, so that label vectors are better solved on few rows each."""
     if table.rows.in_memory or table.loss is not Loss.SQUARED_HINGE or not table.one_by_one:
-        return False
+        return False  # rows in memory have other methods for one label vector; a smoothed hinge gives many more rows a weight
     return float(np.mean(here.active)) <= TUNING.few * table.rows.d
 
 
@@ -383,10 +379,7 @@ def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[],
 
 
 def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
-    """Minimize the loss of few rows, with their signs, by Newton's method with a factorization in every step.
-
-    Return the plane and the number of steps.
-    """
+    """Minimize the loss of few rows, with their signs, by Newton's method with factorizations; return the plane and the steps."""
     every, ridge = rows.to_storage_f64(np.arange(rows.n)), rows.to_storage_f64(np.diag(J))
     along = derivatives(lambda z: c * loss.weight(z), lambda z, alpha: c * loss.curvature(z, loss.weight(z)))
     steps = 0
@@ -416,10 +409,7 @@ def _limited(table: Table, W: Array, step: Array) -> Array:
 
 
 def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Point, here: Point) -> None:
-    """Replace steps that go too far, or not far enough, by multiples at which the slope is about 0, found in one pass.
-
-    The slope is interpolated between the multiples that are tried. W and `here` are updated.
-    """
+    """Replace steps of a wrong length, in W and `here`, by multiples with a slope of about 0, by interpolation in one pass."""
     start, end = (table.dot(look.gradient, step) for look in (before, here))
     off = np.flatnonzero(~(np.abs(end) <= TUNING.slope_left * np.abs(start)) & (start < 0))
     if not len(off):
@@ -443,11 +433,10 @@ def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Point, he
 
 @dataclass(eq=False)
 class Preconditioner:
-    """The preconditioner of conjugate gradients, which solves with the matrix J + AᵀhA.
+    """The preconditioner of conjugate gradients, which solves with J + AᵀhA unless there are too many columns.
 
-    At first h is that of w = 0, which is the same for all label vectors; later it is the mean h, or `each` label vector has a
-    matrix of its own. If there are too many columns, there is no preconditioner. `used` is the number of conjugate gradients that
-    the last direction took.
+    At first h is that of w = 0, which all label vectors share, later their mean, or `each` label vector has its own. `used` is
+    the number of conjugate gradients that the last direction took.
     """
 
     table: Table
@@ -473,10 +462,7 @@ class Preconditioner:
         return np.column_stack([self.each[j](r[:, i]) for i, j in enumerate(own)]) if self.each else self.shared(r)
 
     def renew(self, W: Array, todo: Array, worth: int) -> None:
-        """Make the preconditioner, or make it anew if that saves time.
-
-        A factorization for each label vector costs as much as `worth` conjugate gradients.
-        """
+        """Make or renew the preconditioner if that saves time; one for each label vector costs `worth` conjugate gradients."""
         d, rows = self.table.rows.d, self.table.rows
         if math.isnan(self.fresh):
             self.fresh = self.used or math.nan
@@ -513,11 +499,7 @@ class Preconditioner:
 
 
 class Effort(NamedTuple):
-    """When conjugate gradients stop.
-
-    `enough` is the residual that is small enough for each column, as a share of the gradient in the norm of the preconditioner,
-    `most` is the number of steps that are worth taking, and `spent` says whether the time is up.
-    """
+    """When conjugate gradients stop: at a residual (as a share of the first), after so many steps, or when the time is up."""
 
     enough: Array
     most: int
@@ -568,11 +550,7 @@ def _steps_for_a_factor(rows: Rows, active: float) -> float:
 
 
 class Work(NamedTuple):
-    """The functions that process a piece of the rows, whose results are summed.
-
-    They return the parts of a `Point`, products with the second derivatives, the moments of a preconditioner, and slopes along
-    steps.
-    """
+    """Functions of a piece of the rows: a `Point`, products with the Hessian, moments of a preconditioner, slopes along steps."""
 
     slopes: Callable[..., tuple[Any, ...]]
     curved: Callable[..., tuple[Any, ...]]

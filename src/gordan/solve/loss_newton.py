@@ -145,21 +145,17 @@ class Newton:
 
     def scores(self, w: Array) -> Array:
         """Return A w."""
-        if self.A is None:
-            return self.rows.scores(w)
-        self.rows.passes += 1
-        z = self.A @ w
-        self.rows.check(z)
-        return np.asarray(z)
+        return self.rows.scores(w) if self.A is None else self._counted(self.A @ w)
 
     def combine(self, p: Array) -> Array:
         """Return Aᵀp."""
-        if self.A is None:
-            return self.rows.combine(p)
+        return self.rows.combine(p) if self.A is None else self._counted(p @ self.A)
+
+    def _counted(self, product: Array) -> Array:
+        """Count a product with A as a pass, and check that it is finite."""
         self.rows.passes += 1
-        v = p @ self.A
-        self.rows.check(v)
-        return np.asarray(v)
+        self.rows.check(product)
+        return np.asarray(product)
 
     def gradient(self, alpha: Array) -> Array:
         """Return J w - Aᵀα."""
@@ -254,7 +250,7 @@ class Newton:
 
 
 class Solved(NamedTuple):
-    """The result of conjugate gradients: s, the number of steps, and whether the residual is small enough."""
+    """The solution s of conjugate gradients, the number of steps, and whether the residual is small enough."""
 
     s: Array
     steps: int
@@ -316,10 +312,9 @@ Derivatives = Callable[[Any, Any], tuple[float, Callable[[], float]]]
 
 
 def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadline = UNLIMITED) -> float:
-    """Return t > 0 near the minimum of the objective along a line, where the slope is `enough` at most.
+    """Return t > 0 where the slope of the objective along a line is at most `enough`, by Newton's method kept within a bracket.
 
-    `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for the second
-    derivative. This is Newton's method for a slope of 0 from t = 1, kept within the interval that the signs of slopes leave.
+    `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for its derivative.
     """
     t, low, high = 1.0, 0.0, math.inf
     for _ in range(40):

@@ -575,8 +575,7 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
 def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Found:
     """Return the plane with the weights α of the ascent if their gap is small enough, else `found`.
 
-    The errors of the weights that follow from w are multiplied by C. A free b is moved to its best place, and both classes are
-    given the same mass.
+    The errors of the weights that follow from w, in contrast, are multiplied by C.
     """
     if task.free:
         _shift(newton, task.weights, task.curvature)

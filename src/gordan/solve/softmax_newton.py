@@ -194,10 +194,7 @@ class SoftmaxNewton:
         return np.asarray(np.maximum(self.loss.c * (1.0 - np.sum(Q * Q, axis=1)) / (Q.shape[1] - 1), 1e-300))
 
     def _by_factors(self, gradient: Array) -> Array:
-        """Return the direction from a factorization of the whole Hessian.
-
-        If b is free, adding a constant to all of its entries changes nothing: that direction is held at 0.
-        """
+        """Return the direction from a factorization of the whole Hessian."""
         D, k = self.W.shape
         H, Q, c = np.zeros((k, D, k, D)), self.loss.Q, self.loss.c
         every = np.arange(self.rows.n)
@@ -208,7 +205,7 @@ class SoftmaxNewton:
                 H[a, :, b, :] = part
                 H[b, :, a, :] = part
             H[a, range(D), a, range(D)] += self.J[:, 0]
-        if self.J[-1, 0] == 0:
+        if self.J[-1, 0] == 0:  # adding a constant to all entries of a free b changes nothing: that direction is held at 0
             H[:, -1, :, -1] += np.mean([H[a, -1, a, -1] for a in range(k)]) + 1e-300
         V = -solved(factorized(H.reshape(k * D, k * D)), gradient.T.reshape(-1))
         return np.ascontiguousarray(V.reshape(k, D).T)

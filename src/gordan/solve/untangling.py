@@ -45,16 +45,8 @@ LOST = 2.0 ** -(SLICE * SLICES - 12)
 def applies(question: Question) -> bool:
     """Return whether there are enough rows, in memory, and room for the slices of the entries of a sample."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
-    return question.rows.in_memory and n > k and k <= MAX_COLUMNS and _fits(min(n, _sampled(k)) * k)
-
-
-def _sampled(k: int) -> int:
-    """Return the number of rows of k columns in a sample."""
-    return max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
-
-
-def _fits(entries: int) -> bool:
-    return fits(8.0 * COPIES * entries)
+    sampled = min(n * k, max(ROWS_PER_COLUMN * k * k, SAMPLED_ENTRIES))
+    return question.rows.in_memory and n > k and k <= MAX_COLUMNS and fits(8.0 * COPIES * sampled)
 
 
 def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
@@ -64,9 +56,9 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
     tangle = Tangle.of(problem, intercept)
     if tangle is None:
         return
-    sampled = _sampled(k)
+    sampled = max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
     samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
-    everything = [np.arange(n)] if n * k <= MAX_ENTRIES and _fits(n * k) else []
+    everything = [np.arange(n)] if n * k <= MAX_ENTRIES and fits(8.0 * COPIES * n * k) else []
     for rows in (*samples, *everything):
         if budget.spent:
             return
