@@ -31,7 +31,7 @@ from gordan.cli.fields import fields
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Question
-from gordan.solve import cancelling, overlapping
+from gordan.solve import cancelling, overlapping, untangling
 from gordan.solve.cone import independent_columns
 
 INTERCEPTS = ("free", "none", "penalized")
@@ -623,6 +623,25 @@ def test_newton_steps_end_in_time():
 def test_newton_steps_are_for_many_rows_and_columns():
     for n, d in ((60, 8), (150, 90), (2000, 20)):
         assert not overlapping.applies(asked(*noisy(n, d)))
+
+
+def test_a_sample_is_untangled_where_all_rows_do_not_fit(monkeypatch):
+    """The rows of a sample cancel, so that the slices of all rows are not needed."""
+    r = np.random.default_rng(0)
+    X = r.standard_normal((2000, 5))
+    X = np.column_stack((X, X @ r.standard_normal(5)))
+    question = asked(X, r.random(2000) < 0.5)
+    monkeypatch.setattr(untangling, "SAMPLED_ENTRIES", 1000)
+    monkeypatch.setattr(untangling, "fits", lambda size: size <= 8.0 * untangling.COPIES * 1000)
+    assert untangling.applies(question)
+    taken, untangled = [], untangling.Tangle.untangled
+    monkeypatch.setattr(untangling.Tangle, "untangled", lambda *given: taken.append(len(given[2])) or untangled(*given))
+    evidence = Evidence(question)
+    decided = [evidence.offer(proposal) for proposal in untangling.by_untangling(question, evidence, None)]
+    assert any(decided)
+    assert taken == [1000 // 7]
+    monkeypatch.setattr(untangling, "fits", lambda size: False)
+    assert not untangling.applies(question)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -101,14 +101,14 @@ def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
 
 
 def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
-    """No callback or checkpoint needs the rounds of the play, and there is time for both."""
+    """Return whether no callback or checkpoint needs the rounds of the play, and there is time for both."""
     play, budget = question.play, question.budget
     unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
     return unwatched and CONTRADICTION_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
 
 
 def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
-    """There are so many rows per column that a plane rarely separates them, and a play would find that out later."""
+    """Return whether there are so many rows per column that a plane rarely separates them, which a play would find out later."""
     many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
     small = many and _suits_interior_point(question, evidence) and question.margin.norm == 2
     return small and _contradiction_may_spare_the_play(question, evidence)
@@ -143,7 +143,7 @@ def _playable(question: Question, evidence: Evidence) -> bool:
 
 
 def _decided_by_one_game(question: Question, evidence: Evidence) -> bool:
-    """Dense rows, more than columns, that fit the working set all at once: one game decides sooner than epochs of ascent."""
+    """Return whether dense rows, more than columns, all fit the working set: one game decides sooner than epochs of ascent."""
     rows = question.rows
     return not rows.sparse and rows.d < rows.n <= double_oracle.ALL_ROWS_AT_ONCE and _playable(question, evidence)
 
@@ -153,7 +153,7 @@ def _suits_ascent(question: Question, evidence: Evidence) -> bool:
 
 
 def _nearly_separable(question: Question, evidence: Evidence) -> bool:
-    """One game decides; or a plane has few rows on its wrong side, unless rows are so many that any sample of them overlaps."""
+    """Return whether one game decides, or a plane has few rows on its wrong side, and not so many rows that samples overlap."""
     rows = question.rows
     few_wrong = evidence.hints.broken <= MAX_WRONG_SHARE and rows.entries <= double_oracle.MAX_VISITED * rows.d**2
     return _decided_by_one_game(question, evidence) or (few_wrong and _playable(question, evidence))
@@ -168,13 +168,13 @@ def _hessian_fits(question: Question) -> bool:
 
 
 def _suits_proximal_newton(question: Question, evidence: Evidence) -> bool:
-    """Rows are on a device, or so many are at their caps that the working set cannot hold them."""
+    """Return whether rows are on a device, or so many are at their caps that the working set cannot hold them."""
     suits = question.counted.storage.on_device or playing.many_at_caps(question)
     return suits and _hessian_fits(question) and question.tol >= PROXIMAL_TOL[question.rows.storage.sums]
 
 
 def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
-    """Noise in the 2-norm is allowed: the same plane and weights prove the margin with and without it."""
+    """Return whether rows are on a device; noise in the 2-norm is allowed, with which plane and weights are the same."""
     margin = question.margin
     same_plane = margin.nu is None and (margin.robust == 0 or margin.robust_norm == 2)
     return question.counted.storage.on_device and same_plane and _hessian_fits(question)
@@ -185,14 +185,14 @@ def _norm_one(question: Question, evidence: Evidence) -> bool:
 
 
 def _noise_changes_the_plane(question: Question, evidence: Evidence) -> bool:
-    """The noise is not in the 2-norm, and no callback, checkpoint, start or round limit is meant for the robust method."""
+    """Return whether noise is not in the 2-norm, and no callback, checkpoint, start or round limit is for the robust method."""
     margin, play = question.margin, question.play
     unwatched = play.watch is None and play.checkpoint is None and play.start is None and question.budget.max_iter is None
     return margin.robust > 0 and margin.robust_norm != 2 and unwatched
 
 
 def _not_settled(question: Question, evidence: Evidence) -> bool:
-    """False where a soft margin is known to be negligible, or as exactly as floats can tell."""
+    """Return False if a soft margin is known to be negligible, or is known as precisely as floats allow."""
     if question.margin.nu is None or evidence.effort.trace is None:
         return True
     vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
@@ -208,7 +208,7 @@ def _smooth_loss(question: Any, evidence: Any) -> bool:
 
 
 def _loss_outside_memory(question: Any, evidence: Any) -> bool:
-    """Rows are in a file, on a device or on other machines, where vectors over rows stay, and no callback needs the steps."""
+    """Return whether rows are outside memory, where vectors over rows stay, and no callback or checkpoint needs the steps."""
     play = question.play
     return not question.rows.in_memory and play.watch is None and play.checkpoint is None
 
@@ -218,12 +218,12 @@ def _loss_of_several_classes(question: Any, evidence: Any) -> bool:
 
 
 def _hinge(question: Any, evidence: Any) -> bool:
-    """The hinge, unless the passes alone have used up the time."""
+    """Return whether the loss is the hinge, unless the passes alone have used up the time."""
     return not question.objective.loss.smooth and not (evidence.optimum is not None and question.budget.short)
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
-    """The hinge, or its square for rows that fit a cache, with more sparse columns than a matrix of them is factorized for."""
+    """Return whether it is the hinge, or its square for rows that fit a cache, with too many sparse columns to factorize."""
     rows, loss = question.rows, question.objective.loss
     hinged = loss is Loss.HINGE or (loss is Loss.SQUARED_HINGE and rows.entries <= minimizing.EPOCHS.most_entries)
     wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
