@@ -24,11 +24,10 @@ LINE = 64
 class BlockAscent:
     """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for up to `LANES` columns of `signs`.
 
-    A_i = y_i(x_i, `column`) for each of them, and a sign of 0 leaves the row out. The plane w = Σ x_i A_i of a label vector is a
-    column of `W`, with its entry for the constant column in `last`. An `offset` is added to its scores: if the intercept is
-    `free`, that is b, the multiplier of Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32,
-    which is enough for a gap of 1e-6 and takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and
-    every `bend` is positive.
+    A_i = y_i(x_i, `column`); a sign of 0 leaves the row out. The planes w = Σ x_i A_i are the columns of `W`, with their entries
+    for the constant column in `last`. The `offset` is added to scores: if the intercept is `free`, it is b, the multiplier of
+    Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32, which is enough for a gap of 1e-6 and
+    takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and every `bend` is positive.
     """
 
     rows: Rows
@@ -71,7 +70,7 @@ class BlockAscent:
         kernel: Any = lane_scores
         scores = np.empty((self.rows.n, LANES), np.float32)
         kernel(*_arrays(self.rows), self.W, scores)
-        return self._used(scores)
+        return scores[:, : self.count].astype(np.float64)
 
     @property
     def count(self) -> int:
@@ -91,11 +90,7 @@ class BlockAscent:
     @property
     def weights(self) -> Array:
         """The weights x of the rows, a column for each label vector."""
-        return self._used(self.x)
-
-    def _used(self, lanes: Array) -> Array:
-        """Return the lanes that are in use, in float64."""
-        return lanes[:, : self.count].astype(np.float64)
+        return self.x[:, : self.count].astype(np.float64)
 
 
 def gram_product(rows: Rows, Q: Array) -> Array:
