@@ -316,15 +316,15 @@ def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadlin
 
     `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for its derivative.
     """
-    t, low, high = 1.0, 0.0, math.inf
+    (z, u, along, bend), t, low, high = line, 1.0, 0.0, math.inf
     for _ in range(40):
-        of_loss, second = of_losses(line.z + t * line.u, line.u)
-        slope = line.along + t * line.bend + of_loss
+        of_loss, second = of_losses(z + t * u, u)
+        slope = along + t * bend + of_loss
         if abs(slope) <= enough or time.passed:
             break
         low, high = (low, t) if slope > 0 else (t, high)
-        bend = line.bend + second()
-        new = t - slope / bend if bend > 0 else math.inf
+        curvature = bend + second()
+        new = t - slope / curvature if curvature > 0 else math.inf
         if not low < new < high:
             new = 0.5 * (low + high) if high < math.inf else 2 * t
         if new in (low, high, t):
