@@ -458,8 +458,13 @@ class Preconditioner:
         return dense and room and table.one_by_one and not table.loss.several
 
     def solve(self, r: Array, own: Array) -> Array:
-        """Return the preconditioned residuals r of these label vectors, as columns."""
-        return np.column_stack([self.each[j](r[:, i]) for i, j in enumerate(own)]) if self.each else self.shared(r)
+        """Return the preconditioned residuals r of these label vectors, as columns.
+
+        A label vector without a preconditioner of its own gets the shared one.
+        """
+        if not self.each:
+            return self.shared(r)
+        return np.column_stack([self.each.get(j, self.shared)(r[:, i]) for i, j in enumerate(own.tolist())])
 
     def renew(self, W: Array, todo: Array, worth: int) -> None:
         """Make or renew the preconditioner if that saves time; one for each label vector costs `worth` conjugate gradients."""
