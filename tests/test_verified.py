@@ -391,6 +391,16 @@ def test_changed_certificates_soak(seed):
     print(dict(mutate(seed, 100, 15)))
 
 
+def test_large_sparse_data_is_not_decided_in_fractions(monkeypatch):
+    """The matrices of the theorem are dense: with few entries in many columns, inverting them in Python takes minutes."""
+    n = 70
+    X = sp.csr_array(sp.vstack([sp.eye_array(n), sp.eye_array(n)]))
+    weights = (1e9, *[1.0] * (2 * n - 1))
+    wrong = gordan.Certificate("verified-witness", "none", (0, 1), X.shape, rows=tuple(range(2 * n)), weights=weights)
+    monkeypatch.setattr("gordan.certificates.standalone.check", lambda *_: pytest.fail("decided in fractions"))
+    assert not gordan.verify(wrong, X, np.repeat([1, 0], n))
+
+
 MALFORMED = {
     "fractions": {"dependent": [[[0, "0x1.8p+0"]]]},
     "no list": {"dependent": {}},

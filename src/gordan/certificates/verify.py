@@ -38,8 +38,8 @@ FARTHEST_EXPONENT = 500
 MOST_NAMES = 4
 # The number of digits with which the ends of an interval are shown.
 SHOWN_DIGITS = 8
-# The largest number of stored entries of X for which an optimum, or a certificate of a verified kind, is decided in fractions if
-# floats leave it open; this takes seconds at most.
+# The largest number of stored entries of X for which an optimum is decided in fractions if floats leave it open, and the largest
+# n·d for which a certificate of a verified kind is: its matrices are dense. This takes seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
 
@@ -600,7 +600,7 @@ def _verified_refusal(c: Certificate, problem: Problem) -> str:
     spanned, reason = _to_be_spanned(c, problem)
     if reason or verified.deviation(c, problem, spanned) < math.inf:
         return reason
-    if problem.storage.entries <= MOST_IN_FRACTIONS and not _refusal_in_fractions(c, problem):
+    if problem.X.n * problem.X.d <= MOST_IN_FRACTIONS and not _refusal_in_fractions(c, problem):
         return ""
     what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
     return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
