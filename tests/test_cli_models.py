@@ -246,6 +246,7 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
         (["--loss", "hinge", "--nu", "0.2"], "--nu cannot be combined with --loss"),
         (["--loss", "hinge", "--norm", "inf"], "--norm cannot be combined with --loss"),
         (["--loss", "hinge", "--multi-class", "ovr"], "--multi-class cannot be combined with --loss"),
+        (["--loss", "hinge", "--multi-class", "ovo"], "--multi-class cannot be combined with --loss"),
         (["--loss", "hinge", "--C", "-1"], "C is -1.0; pass a positive finite number"),
         (["--loss", "squared"], "is not one of"),
     ],

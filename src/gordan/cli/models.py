@@ -24,7 +24,6 @@ from gordan.cli.data import ComputeOptions, Data, Source, class_named, local_cop
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     Json,
-    MultiClass,
     OnInseparable,
     OnMissing,
     Standardize,
@@ -78,7 +77,7 @@ class ClassifierOptions:
     C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse of the regularization strength. Default: 1.")] = (
         None
     )
-    multi_class: WithMultiClass = MultiClass.OVO
+    multi_class: WithMultiClass = None
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
     nu: Annotated[
         float | None, typer.Option(help="Fit a soft margin: at most this share of the rows lies inside the margin.")
@@ -103,7 +102,7 @@ class ClassifierOptions:
             raise InputError("--C needs --loss, such as --loss squared_hinge")
         left_out = ("weight", "loss", "C")
         given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name not in left_out}
-        plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
+        plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
         return Parameters(**{**plain, "class_weight": class_weights(self.class_weight, data), "device": device})
 
     def loss_parameters(self, data: Data, device: str | None) -> LossParameters:

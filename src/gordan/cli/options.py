@@ -110,9 +110,10 @@ TimeLimit = Annotated[
     typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop after this many seconds and report what is proved."),
 ]
 WithMultiClass = Annotated[
-    MultiClass,
+    MultiClass | None,
     typer.Option(
-        "--multi-class", help="For several classes, ovo: one plane per pair. ovr: one plane per class against the rest."
+        "--multi-class",
+        help="For several classes, ovo: one plane per pair. ovr: one plane per class against the rest. Default: ovo.",
     ),
 ]
 WithOnInseparable = Annotated[
