@@ -22,6 +22,7 @@ import pytest
 import scipy.sparse as sp
 from checkers import both
 from degenerate import signed, with_both_signs
+from sklearn.exceptions import ConvergenceWarning
 from test_verified import FAMILIES, INTERCEPTS
 
 import gordan
@@ -692,6 +693,29 @@ def test_a_factorization_of_each_label_vector_saves_passes(monkeypatch):
         here = losses.at(W, np.arange(6))
         assert (0.5 * np.sum(here.gradient**2, axis=0) <= 1e-6 * here.value).all()
     assert passes[0] < 0.8 * passes[1]
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_classes_for_which_no_time_is_left_cost_no_passes(loss, intercept, monkeypatch, clock):
+    """A proof and a place of the minimizer for each of many classes took several times the limit."""
+    r = np.random.default_rng(3)
+    X, y = r.standard_normal((60, 3)), r.integers(0, 3, 60)
+    exact = gordan.LinearClassifier(loss, intercept=intercept, tol=1e-8).fit(X, y)
+    clock.tick = 1.0
+    with monkeypatch.context() as patch:
+        patch.setattr("gordan.certificates.losses.Objective.enclose", lambda *_, **__: pytest.fail("a pass for a proof"))
+        patch.setattr("gordan.certificates.regions.Slopes.proved", lambda *_: pytest.fail("a pass for a place"))
+        with pytest.warns(ConvergenceWarning, match="time-limit"):
+            model = gordan.LinearClassifier(loss, intercept=intercept, time_limit=1e-9).fit(X, y)
+    assert not model.coef_.any()
+    for j in range(3):
+        assert gordan.verify(model.certificate_[j], X, y == j)
+        (low, high), (lower, upper) = model.objective_[j], exact.objective_[j]
+        assert low == 0 < lower <= upper <= high <= 60 * (1 + 1e-9)
+        place = model._places[j]
+        assert place.unproved(model.certificate_[j], Problem.of(X, y == j)) == ""
+    assert not model.same_prediction(X).any()
 
 
 def test_classes_against_the_rest_as_one_table():

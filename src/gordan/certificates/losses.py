@@ -298,6 +298,16 @@ def _surplus(masses: Sequence[float], share: float, drift: Drift) -> float:
     return up(max(surplus, 0.0) + up(2 * moved)) if moved < 0.25 else 1.0
 
 
+@ieee_floats()
+def of_zero(X: Matrix, c: Array, loss_at_zero: float, shape: tuple[int, ...]) -> Optimum:
+    """Return the interval from 0 to the value of w = 0, b = 0, which needs no pass over X if its norms are known.
+
+    α = 0 proves the lower end. The factor is far more than the rounding of a checker. `shape` is that of the plane.
+    """
+    value = (bounds.near_sum(c) * loss_at_zero + len(c) * TINY) * (1 + 2.0**-36)
+    return Optimum(0.0, value if np.isfinite(X.norms).all() else math.inf, np.zeros(shape), np.zeros(shape), 0.0)
+
+
 def value_above(plane: Array, square: float, losses: float, share: float) -> float:
     """Return an upper bound on P, where `square` and `share` bound the relative errors of ½‖plane‖² and of the losses."""
     size = bounds.length(plane)

@@ -322,6 +322,8 @@ class Region(_Ball):
     @cached_property
     def _placed_offset(self) -> Array:
         """Bounds on b* + origin·w*, the lower and the upper one."""
+        if self.offset is not None:
+            return self.offset
         found: Array = self._slopes(CLAIM).offsets(np.array([self.near]))[0]
         return found
 
@@ -446,7 +448,11 @@ def claims(c: Certificate, found: Optimum) -> bool:
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
     """Return what an interval for the least value proves about the minimizer; b is near b*."""
-    return _region(objective, *optimum.ball, b, optimum.radius)
+    facts = *optimum.ball, b, optimum.radius
+    if optimum.lower > 0 or isinstance(objective, Multinomial):
+        return _region(objective, *facts)
+    # nothing is proved from below: the ball is so large that bounds on b* would not be worth passes over X
+    return _region(objective, *facts, np.zeros(objective.X.d), np.array([-math.inf, math.inf]))
 
 
 def _region(objective: Objective | Multinomial, *facts: Any) -> Region | ClassRegion:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
-from gordan.certificates.losses import Objective, Optimum, dense_slack
+from gordan.certificates.losses import Objective, Optimum, dense_slack, of_zero
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
@@ -198,8 +198,17 @@ class LossEvidence:
 
 
 def without_plane(evidence: LossEvidence) -> Optimum:
-    """Offer w = 0, b = 0 to the evidence and return the interval that is proved, which needs no search."""
-    shape = evidence.question.objective.shape
-    evidence.offer(Proposal(w=np.zeros(shape), b=np.zeros(shape[1:]) if len(shape) > 1 else 0.0))
+    """Offer w = 0, b = 0 to the evidence and return the interval that is proved, which needs no search.
+
+    If the time is up, this is the one that takes no pass: there may be many such label vectors.
+    """
+    question, objective, shape = evidence.question, evidence.question.objective, evidence.question.objective.shape
+    w, b = np.zeros(shape), np.zeros(shape[1:]) if len(shape) > 1 else 0.0
+    if evidence.optimum is None and question.budget.spent:
+        at_zero = objective.loss.at_zero(len(question.problem.classes))
+        plane = shape[0] + objective.intercept.in_norm, *shape[1:]
+        evidence.w, evidence.b, evidence.optimum = w, b, of_zero(objective.X, objective.c, at_zero, plane)
+        return evidence.optimum
+    evidence.offer(Proposal(w=w, b=b))
     assert evidence.optimum is not None
     return evidence.optimum
