@@ -15,7 +15,7 @@ from flint import arb, ctx
 from loss_problems import KINDS, LOSSES, matrix
 
 import gordan
-from gordan.certificates import losses, multinomial
+from gordan.certificates import losses, multinomial, regions
 from gordan.certificates.bounds import TINY, U
 from gordan.certificates.losses import (
     Drift,
@@ -28,12 +28,13 @@ from gordan.certificates.losses import (
     row_constants,
     row_terms,
 )
-from gordan.certificates.matrix import CLAIM, sum_share
+from gordan.certificates.matrix import CLAIM, Matrix, sum_share
 from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, Scores, _enclosed, losses_above, weights_of
 from gordan.certificates.optima import Objectives
 from gordan.certificates.regions import Balls, ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
+from gordan.rows import stored
 
 NONE = np.empty(0, np.int64), np.empty(0)
 # What a formula is compared with: far above the rounding of these few operations, far below the shares that are passed.
@@ -551,3 +552,23 @@ def test_places_of_many_label_vectors_say_how_far_their_planes_are():
     optima = of.enclose(np.zeros((3, 2)), np.zeros(2))
     places = of.places(optima, np.zeros(2))
     assert [(place.radius, place.r) for place in places] == [(optimum.radius, optimum.ball[1]) for optimum in optima]
+
+
+def test_intervals_for_b_of_many_rows_are_found_at_fewer_distances(monkeypatch):
+    """And are at most by the last ratio wider than those that are searched for more closely."""
+    r = np.random.default_rng(0)
+    X, tried, ends = r.standard_normal((200, 3)), [], []
+    signs = np.where(X[:, 0] + r.standard_normal(200) > 1.5, 1, -1).astype(np.int8)[:, None]
+    found = Slopes.proved
+    monkeypatch.setattr(Slopes, "proved", lambda self, ends: tried.append(ends.size) or found(self, ends))
+    for several in (1 << 16, 0):
+        monkeypatch.setattr(regions, "SEVERAL", several)
+        ball = np.zeros((3, 1)), np.array([1.0]), np.zeros(3)
+        slopes = Slopes(Matrix(stored(X)), signs, np.ones(200), Loss.LOGISTIC, *ball, 1.0)
+        ends.append(slopes.offsets(np.array([-1.0]))[0])
+        tried.append(0)
+    at = tried.index(0)
+    assert len(tried[:at]) > 2  # the first distances are not enough
+    assert sum(tried[at:]) < 0.6 * sum(tried[:at])
+    close, rough = (end - -1.0 for end in ends)
+    assert (rough / close <= 4 ** (1 / 16) * (1 + 1e-9)).all()

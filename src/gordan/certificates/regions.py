@@ -33,11 +33,12 @@ from gordan.rows import Block
 # The distances at which the slope in b is computed, as multiples of the one at which it changes sign if all rows are as far from
 # the origin as they are on average (with more rows times label vectors than MANY only the last two, since each costs as much as a
 # proof). If none of these is enough, as for a hinge for which many b are best, larger distances follow, some at a time, and then
-# distances between the last two of these, in steps of the ratios BETWEEN.
+# distances between the last two of these, in steps of the ratios BETWEEN, or with more than SEVERAL in those of ROUGHLY: these
+# steps are still narrower than those of NEAR, and are found with fewer distances.
 NEAR = np.array([0.75, 0.9, 1.05, 1.3])
-MANY = 1 << 24
-FAR = 4.0 ** np.arange(1, 41).reshape(5, 8)
-BETWEEN = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512])
+MANY, SEVERAL = 1 << 24, 1 << 16
+FAR = np.split(4.0 ** np.arange(1, 41), (2, 8, 16, 24, 32))
+BETWEEN, ROUGHLY = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512]), 4.0 ** np.array([1 / 4, 1 / 16])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +179,9 @@ class Slopes:
             if np.isfinite(best).all():
                 break
         if (np.isfinite(best) & (best > NEAR[-1] * first)).any():
-            for ratio in BETWEEN:
-                best = np.minimum(best, nearest(best[:, None] * ratio ** -np.arange(1.0, 8.0)[:, None]))
+            ratios, steps = (BETWEEN, 8.0) if len(self.c) * len(near) <= SEVERAL else (ROUGHLY, 4.0)
+            for ratio in ratios:
+                best = np.minimum(best, nearest(best[:, None] * ratio ** -np.arange(1.0, steps)[:, None]))
         return np.column_stack((near - best[0], near + best[1]))
 
     @ieee_floats()
