@@ -165,6 +165,7 @@ RENAMED = {
     ("diagnose", "model"): None,  # the regression, where others name a model file
     ("fit", "loss"): None,  # of LinearClassifier, which it chooses
     ("fit", "C"): None,
+    ("fit", "multi_class"): None,  # without a default, so that it is refused with --loss
     **{(name, "weight"): "sample_weight" for name in ("fit", "diagnose", "verify")},  # the column that has them
     ("diagnose", "order"): None,  # in Python that of a Categorical
     ("predict", "unlabelled"): "labelled",  # a flag
