@@ -292,39 +292,21 @@ class _LossesFromTable:
     def result(self, j: int) -> LossResult:
         """Return the result of column j."""
         status, steps, options = STATUSES[self.status[j]], int(self.steps[j]), self.options
-        if options.class_weight is not None:  # these differ between columns: the table proves nothing
+        if j not in self.optima:
             evidence = LossEvidence(self.question(j))
             return replace(result_of(evidence.question, evidence, steps), status=status)
-        part, optimum, c = self.columns.problem(j), self._known[j], self.table.c
+        part, optimum, c = self.columns.problem(j), self.optima[j], self.table.c
         weights = c if part.signs.all() else c * abs(part.signs)
         objective = Objective(part.X, part.signs, options.loss, weights, options.intercept)
         asked = LossQuestion(part, objective, self.columns.budget, options.tol, Play(), head_of(part, options, self.sample))
-        w, b = self.columns.plane(j) if j in self.optima else (np.zeros(part.X.d), 0.0)
-        evidence = LossEvidence(asked, w, b, optimum.rows, optimum.weights, optimum)
+        evidence = LossEvidence(asked, *self.columns.plane(j), optimum.rows, optimum.weights, optimum)
         return replace(
             result_of(asked, evidence, steps), status=status, seconds=self.columns.share, _placed=partial(self.place, j)
         )
 
     def place(self, j: int) -> Place:
-        """Return where the minimizer of column j is; about b* nothing is said if no plane was found."""
-        if j in self.optima:
-            return self._places[j]
-        kind, optimum, ends = self.options.intercept, self._known[j], np.zeros(2)
-        m, r = optimum.ball
-        if kind.grouped:  # to look for b* would take passes, at a time when there is none left
-            ends = np.array([-math.inf, math.inf])
-        return Place(kind, optimum.radius, r, ends, np.zeros(self.table.X.d), m)
-
-    @cached_property
-    def _known(self) -> dict[int, Optimum]:
-        """What is proved about each column: by its plane or, for all the others in one pass, by w = 0."""
-        solved = self.optima.keys() | self.columns.results.keys()
-        others = np.array([j for j in range(len(self.status)) if j not in solved], np.intp)
-        if not len(others):
-            return self.optima
-        require_unchanged(self.columns.whole)
-        at_zero = self.table.columns(others).enclose(np.zeros((self.table.X.d, len(others))), np.zeros(len(others)))
-        return self.optima | dict(zip(others.tolist(), at_zero, strict=True))
+        """Return where the minimizer of column j is."""
+        return self._places[j]
 
     @cached_property
     def _places(self) -> dict[int, Place]:
