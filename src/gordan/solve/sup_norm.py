@@ -42,8 +42,9 @@ LP_OPTIONS = {"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_to
 ROUNDING = 4e-15
 # Bytes per entry of a program: the columns, the program as SciPy receives it, and what HiGHS makes of it.
 LP_ENTRY_BYTES = 100
-# Passes over its entries that a program takes at least: HiGHS does not look at the clock during presolve.
-LP_PASSES = 200.0
+# Passes over its entries that a program takes at least, where a row or a column of it counts as so many entries: HiGHS does not
+# look at the clock during presolve.
+LP_PASSES, LP_LINE_ENTRIES = 200.0, 60
 # Programs with at least this many rows and columns are given to the interior-point method first, with crossover to a vertex.
 LARGE_PROGRAM = 500
 
@@ -93,10 +94,13 @@ class SupNormGame:
 
         n, k = self.rows.n, len(columns)
         entries = float(k) * self.rows.entries / self.rows.d
-        if not fits(LP_ENTRY_BYTES * entries) or not self.deadline.affords(LP_PASSES * self.deadline.pace.entry * entries):
+        passed_over = entries + LP_LINE_ENTRIES * (n + k)
+        if not fits(LP_ENTRY_BYTES * entries) or not self.deadline.affords(LP_PASSES * self.deadline.pace.entry * passed_over):
             return None
         program, read = (_for_p if k < n else _for_w)(self.rows.columns(columns) / size, self.r[columns] / size, self.allowed)
         for method in ("highs-ds", "highs-ipm") if min(n, k) < LARGE_PROGRAM else ("highs-ipm", "highs-ds"):
+            if self.deadline.passed:
+                break
             limit = {"time_limit": self.deadline.left} if self.deadline.at < math.inf else {}
             answer = linprog(method=method, options=LP_OPTIONS | limit, **program)
             if answer.status == 0:
