@@ -718,6 +718,26 @@ def test_classes_for_which_no_time_is_left_cost_no_passes(loss, intercept, monke
     assert not model.same_prediction(X).any()
 
 
+def test_intercepts_are_not_located_after_the_time_limit(monkeypatch, clock):
+    """Planes that were found in part have an interval, but no passes for b* follow."""
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
+    r = np.random.default_rng(3)
+    X, Y = r.standard_normal((300, 4)), r.random((300, 3)) < 0.4
+    clock.tick = 0.05
+    found = gordan.minimize_loss(torch.tensor(X), Y, loss="logistic", C=10.0, tol=1e-12, time_limit=0.5)
+    clock.tick = 0.0
+    assert found.status.tolist() == ["time-limit"] * 3
+    for j, own in enumerate(found):
+        assert np.isfinite(own.objective).all()
+        assert own.w.any()
+        with monkeypatch.context() as patch:
+            patch.setattr("gordan.certificates.regions.Slopes.proved", lambda *_: pytest.fail("a pass for a place"))
+            place = own.place
+        assert place.offset.tolist() == [-math.inf, math.inf]
+        assert place.unproved(own.certificate, Problem.of(X, Y[:, j])) == ""
+
+
 def test_classes_against_the_rest_as_one_table():
     """The planes of LinearClassifier are those of single calls, in the order of the classes; warm starts come along."""
     r = np.random.default_rng(2)

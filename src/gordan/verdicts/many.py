@@ -305,8 +305,12 @@ class _LossesFromTable:
         )
 
     def place(self, j: int) -> Place:
-        """Return where the minimizer of column j is."""
-        return self._places[j]
+        """Return where the minimizer of column j is; nothing is said about a free b* if the time was up before it was solved."""
+        kind = self.options.intercept
+        if not (kind.grouped and self.status[j] == Status.TIME_LIMIT.value):
+            return self._places[j]
+        m, r = self.optima[j].ball  # to look for b* would take passes, at a time when there is none left
+        return Place(kind, self.optima[j].radius, r, np.array([-math.inf, math.inf]), np.zeros(self.table.X.d), m)
 
     @cached_property
     def _places(self) -> dict[int, Place]:
