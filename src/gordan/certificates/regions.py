@@ -448,12 +448,15 @@ def claims(c: Certificate, found: Optimum) -> bool:
     return (c.lower or 0.0) <= found.lower and (math.inf if c.upper is None else c.upper) >= found.upper
 
 
-def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
-    """Return what an interval for the least value proves about the minimizer; b is near b*."""
+def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any, *, locate: bool = True) -> Region | ClassRegion:
+    """Return what an interval for the least value proves about the minimizer; b is near b*.
+
+    Without `locate`, nothing is said about a free b*, which would take passes over X.
+    """
     facts = *optimum.ball, b, optimum.radius
-    if optimum.lower > 0 or isinstance(objective, Multinomial):
+    if (locate and optimum.lower > 0) or isinstance(objective, Multinomial):
         return _region(objective, *facts)
-    # nothing is proved from below: the ball is so large that bounds on b* would not be worth passes over X
+    # if nothing is proved from below, the ball is so large that bounds on b* would not be worth the passes either
     return _region(objective, *facts, np.zeros(objective.X.d), np.array([-math.inf, math.inf]))
 
 

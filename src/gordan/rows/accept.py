@@ -20,8 +20,6 @@ from gordan.arrays import MOST_EXACT_INTEGER, Array, is_sparse
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.io.parts import Csr, Part, Parts
-from gordan.rows import cluster as clusters
-from gordan.rows import device as devices
 from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
@@ -77,8 +75,7 @@ def stored(
 
 def nearby(storage: Storage) -> Storage:
     """Return the storage, or its rows in memory if it is a small one on a device or a cluster."""
-    worth_it = devices.WORTH_IT if isinstance(storage, Device) else clusters.WORTH_IT if isinstance(storage, Cluster) else 0
-    return storage.take(np.arange(storage.n)) if storage.entries < worth_it else storage
+    return storage.take(np.arange(storage.n)) if storage.entries < storage.worth_it else storage
 
 
 def _as_it_is(X: Any, device: str | None) -> Dense | Sparse | Blocks | Cluster | Device | None:

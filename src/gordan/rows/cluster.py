@@ -24,7 +24,7 @@ from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
 from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
-# Problems with fewer entries than this are solved in memory (`accept.nearby`): a pass takes less time than sending its tasks.
+# Problems with fewer entries than this are solved in memory: a pass over them takes less time than sending its tasks.
 WORTH_IT = 1 << 22
 # How many results one task of the tree merges.
 FAN_IN = 8
@@ -167,6 +167,7 @@ class Cluster(InBlocks):
 
     def __init__(self, client: Any, chunks: Sequence[Chunk], d: int, dtype: Any) -> None:
         super().__init__(chunks, d, dtype, kind="dask")
+        self.worth_it = WORTH_IT
         self.workers = Workers(client)
         self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
         self._cached_vectors: list[Spread] = []

@@ -40,7 +40,7 @@ SHARE_OF_ROOM = 0.25
 # The number of entries that proofs, which make several float64 copies of a block, process at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 
-# Problems with fewer entries than this are solved in memory (`accept.nearby`): a pass takes less time than its launch.
+# Problems with fewer entries than this are solved in memory: a pass over them takes less time than its launch.
 WORTH_IT = 1 << 22
 
 # More problems than this use matrix products if these need no converted copy of the entries, which costs more than ten fused
@@ -86,6 +86,7 @@ class Device(Storage):
         name = str(X.dtype).removeprefix("torch.")
         self.dtype: Any = name if name == "bfloat16" else np.dtype(name)
         self.kind = f"torch {X.device}"
+        self.worth_it = WORTH_IT
         self.sums = ("float32" if X.element_size() == 2 else "float64") if sums is None else sums
         if self.sums not in ("float32", "float64") or (name, self.sums) == ("float64", "float32"):
             raise InputError(f"sums is {sums!r}; pass 'float64', or 'float32' for entries of 32 or 16 bits, or None")

@@ -62,6 +62,8 @@ class Storage(ABC):
     """Whether vectors over rows are on a device, where arithmetic with them is faster than on the host."""
     is_remote: bool = False
     """Whether vectors over rows are on other machines, so that `lowest`, which returns few scores, costs less than `scores`."""
+    worth_it: int = 0
+    """Problems with fewer entries than this are solved in memory, where a pass takes less time than its start would take here."""
 
     # ---- what every storage implements ------------------------------------------------------------------------------
 

@@ -67,9 +67,9 @@ class Tuning:
     unequal_of_tol: float = 1e-6
     # When the time is up: the largest number of moves of b, and the difference of the masses, relative to them, that ends these.
     balancings: int = 3
+    balanced: float = 1e-8
     # How far a step may move a free b, relative to 1 + |b|.
     farthest: float = 1.0
-    balanced: float = 1e-8
     # The values of ε by which the hinge is smoothed; the tolerance for each of them, as a multiple of ε²; the share of the
     # tolerance to which the gap is brought; and the largest ε at which the rows near z = 1 are few enough to be stated.
     smoothings: tuple[float, ...] = (2.0, 0.5, 0.2, 0.08, 0.03, 0.015, 6e-3, 3e-3, 1e-3, 3e-4, 1e-4)

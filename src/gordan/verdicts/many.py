@@ -25,7 +25,7 @@ from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem, read_label_table
-from gordan.certificates.regions import Place
+from gordan.certificates.regions import Place, region_of
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
@@ -295,10 +295,10 @@ class _LossesFromTable:
         if j not in self.optima:
             evidence = LossEvidence(self.question(j))
             return replace(result_of(evidence.question, evidence, steps), status=status)
-        part, optimum, c = self.columns.problem(j), self.optima[j], self.table.c
-        weights = c if part.signs.all() else c * abs(part.signs)
-        objective = Objective(part.X, part.signs, options.loss, weights, options.intercept)
-        asked = LossQuestion(part, objective, self.columns.budget, options.tol, Play(), head_of(part, options, self.sample))
+        part, optimum = self.columns.problem(j), self.optima[j]
+        asked = LossQuestion(
+            part, self._objective(part), self.columns.budget, options.tol, Play(), head_of(part, options, self.sample)
+        )
         evidence = LossEvidence(asked, *self.columns.plane(j), optimum.rows, optimum.weights, optimum)
         return replace(
             result_of(asked, evidence, steps), status=status, seconds=self.columns.share, _placed=partial(self.place, j)
@@ -306,11 +306,14 @@ class _LossesFromTable:
 
     def place(self, j: int) -> Place:
         """Return where the minimizer of column j is; nothing is said about a free b* if the time was up before it was solved."""
-        kind = self.options.intercept
-        if not (kind.grouped and self.status[j] == Status.TIME_LIMIT.value):
+        if self.status[j] != Status.TIME_LIMIT.value:
             return self._places[j]
-        m, r = self.optima[j].ball  # to look for b* would take passes, at a time when there is none left
-        return Place(kind, self.optima[j].radius, r, np.array([-math.inf, math.inf]), np.zeros(self.table.X.d), m)
+        return region_of(self._objective(self.columns.problem(j)), self.optima[j], self.columns.b[j], locate=False).place
+
+    def _objective(self, part: Problem) -> Objective:
+        """Return the objective of the problem of one column."""
+        c = self.table.c if part.signs.all() else self.table.c * abs(part.signs)
+        return Objective(part.X, part.signs, self.options.loss, c, self.options.intercept)
 
     @cached_property
     def _places(self) -> dict[int, Place]:
