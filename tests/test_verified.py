@@ -88,7 +88,12 @@ def last_bits(r, n, d):
     return X
 
 
-FAMILIES = (gaussian, integers, duplicates, dummies, constants, sums, powers, last_bits)
+def rare(r, n, d):
+    """Columns in which few rows have entries, so that those of a witness often have none."""
+    return r.integers(-2, 3, (n, d)) * (r.random((n, d)) < r.choice((0.2, 0.4, 0.7))) + 0.0
+
+
+FAMILIES = (gaussian, integers, duplicates, dummies, constants, sums, powers, last_bits, rare)
 
 
 def problem_of(r, family):
@@ -183,6 +188,46 @@ def test_what_is_proved_is_true(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_proved_is_true_soak(family, seed):
     print(family.__name__, seed, dict(search(seed, 210, family)))
+
+
+# ---- columns in which a witness has no entries ---------------------------------------------------------------------------
+
+
+def factors(n, levels, seed=0):
+    """The dummies of factors with so many levels and a measured column, as CSR, and labels from a logistic model."""
+    r = np.random.default_rng(seed)
+    blocks = [sp.csr_array((np.ones(n), (np.arange(n), r.integers(0, m, n))), shape=(n, m)) for m in levels]
+    X = sp.csr_array(sp.hstack([*blocks, r.standard_normal((n, 1))]))
+    return X, (X @ r.standard_normal(X.shape[1]) + r.logistic(size=n) > 0).astype(int)
+
+
+def test_rows_in_few_of_many_columns_are_a_witness():
+    """A factor of many levels: the rows of few levels overlap, and the columns of the others need not be mentioned."""
+    X, y = factors(4000, (3, 8, 700))
+    v = gordan.separate(X, y)
+    c = v.certificate
+    assert (v.status, c.kind) == ("not-separable", "verified-witness")
+    assert np.count_nonzero(abs(X[list(c.rows)]).sum(axis=0)) < 400
+    assert gordan.verify(c, X, y)
+    assert gordan.verify(c, X.toarray(), y)
+    small = X[list(c.rows)].toarray(), y[list(c.rows)]
+    part = replace(c, rows=tuple(range(len(c.rows))), shape=small[0].shape, data_hash=None)
+    assert both(part, small[0].tolist(), small[1].tolist()) == (True, True)
+    # they do not span the other rows, and with another sign one of them does not cancel
+    assert both(replace(part, kind="verified-overlap"), small[0].tolist(), small[1].tolist()) == (False, False)
+    small[1][0] = 1 - small[1][0]
+    assert both(part, small[0].tolist(), small[1].tolist()) == (False, False)
+    m = gordan.MaxMarginClassifier()
+    with pytest.warns(gordan.InseparableWarning):
+        m.fit(X, y)
+    assert m.separable_ is False
+
+
+def test_rows_with_pure_columns_are_left_out():
+    """A row with an entry in a column of one sign has weight 0 in every witness; leaving it out may make other columns pure."""
+    A = sp.csr_array(np.array([[1.0, 1, 0, 0], [0, -1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1], [0, 0, 2, -1]]))
+    rows, columns = overlapping._without_pure_columns(A, np.arange(5))
+    assert (rows.tolist(), columns.tolist()) == ([2, 3, 4], [2, 3])
 
 
 # ---- near the border -------------------------------------------------------------------------------------------------

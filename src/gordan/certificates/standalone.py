@@ -700,9 +700,11 @@ class Claim:
                 row = self._with_constant(X[i])
                 total = sum(row.get(j, 0) * m for j, m in relation)
                 _require(total == 0, f"column {used[0]} is not the stated combination of other columns in row {i}")
-        kept = [j for j in range(columns) if j not in out]
-        _require(len(self.rows) > len(kept), "it has too few rows")
         rows = [(y[i], self._with_constant(X[i])) for i in self.rows]
+        # columns in which all rows of a witness are 0 cancel with any weights
+        occupied = {j for _, row in rows for j, x in row.items() if x} if among is self.rows else {*range(columns)}
+        kept = sorted(occupied - out)
+        _require(len(rows) > len(kept), "it has too few rows")
         signed = [[sign * row.get(j, Fraction(0)) for j in kept] for sign, row in rows]
         _require(_positive_solution(signed, self.t, self.progress), UNPROVED)
 

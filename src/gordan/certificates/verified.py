@@ -8,7 +8,8 @@ Mx = 0, and M has rank r. *Proof.* MQ is invertible, so that x = p - Q(MQ)⁻¹M
 Columns that depend on others are left out of M. If each of them is a combination of the columns in M on the chosen rows, then x
 cancels them as well, which makes a witness. If that holds on further rows, these lie in a space of dimension r in which the
 chosen rows have rank r, so that the chosen rows span them, and Aw ≥ 0 implies A_iw = 0 there. If it holds on all rows, this
-proves overlap. The certificate states these combinations in integers, and they are checked exactly.
+proves overlap. The certificate states these combinations in integers, and they are checked exactly. Columns in which all chosen
+rows are 0 cancel with any x: a witness leaves them out without saying so.
 
 The product MQ is computed by BLAS, the only place where a proof relies on it. The floating-point mode of its threads cannot be
 checked, so the bounds hold in every mode:
@@ -50,13 +51,26 @@ COPIES = 6
 BLOCK_ROWS = 1 << 14
 
 
-def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, signs: Array) -> Array:
-    """Return the rows A_i = y_i (x_i, 1), or y_i x_i without intercept, as a dense array with exact values."""
-    A = np.ones((len(rows), intercept.columns(problem.X.d)))
-    held = problem.storage.take(np.array(rows, int)).plain()
-    A[:, : problem.X.d] = held.toarray() if is_sparse(held) else held
+def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, signs: Array, columns: Array | None = None) -> Array:
+    """Return the rows A_i = y_i (x_i, 1), or y_i x_i without intercept, as a dense array with exact values.
+
+    If `columns` is given, only these columns are returned; they are sorted.
+    """
+    d = problem.X.d
+    columns = np.arange(intercept.columns(d)) if columns is None else columns
+    held, own = problem.storage.take(np.array(rows, int)).plain(), columns[columns < d]
+    held = held if len(own) == d else held[:, own]
+    A = np.ones((len(rows), len(columns)))
+    A[:, : len(own)] = held.toarray() if is_sparse(held) else held
     A *= signs[list(rows), None]
     return A
+
+
+def occupied_columns(problem: Problem, rows: Sequence[int], intercept: Intercept) -> Array:
+    """Return the columns, that of the intercept included, in which one of these rows is not 0."""
+    held = problem.storage.take(np.array(rows, int)).plain()
+    own = np.flatnonzero(np.asarray((held != 0).sum(axis=0)).ravel())
+    return np.append(own, problem.X.d) if intercept.exists else own
 
 
 def deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: float = 1.0) -> float:
@@ -70,13 +84,17 @@ def deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: fl
     k, intercept = len(c.rows), Intercept(c.intercept)
     columns = intercept.columns(problem.X.d)
     kept = _independent(c.dependent, columns)
-    if kept is None or k <= len(kept) or not fits(8.0 * COPIES * k * columns):
+    if kept is None or not (problem.storage.sparse or fits(8.0 * COPIES * k * columns)):
+        return math.inf
+    if c.kind == "verified-witness":
+        kept = np.intersect1d(kept, occupied_columns(problem, c.rows, intercept)).tolist()
+    if k <= len(kept) or not fits(8.0 * COPIES * k * len(kept)):
         return math.inf
     if not _hold(problem, c.dependent, intercept, spanned):
         return math.inf
     with np.errstate(all="ignore"):  # comparisons with NaN are false, so what is not finite proves nothing
-        A = signed_rows(problem, c.rows, intercept, problem.signs_for(c.classes))
-        return cancelling(A[:, kept], np.array(c.weights, dtype=np.float64), slack)
+        A = signed_rows(problem, c.rows, intercept, problem.signs_for(c.classes), np.array(kept, int))
+        return cancelling(A, np.array(c.weights, dtype=np.float64), slack)
 
 
 def _independent(dependent: Sequence[Relation], columns: int) -> list[int] | None:

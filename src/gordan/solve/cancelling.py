@@ -14,7 +14,7 @@ from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
-from gordan.certificates.verified import heaviest_basis, signed_rows
+from gordan.certificates.verified import heaviest_basis, occupied_columns, signed_rows
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
@@ -61,11 +61,13 @@ def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposa
 def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) -> Cancelling | None:
     """Return positive weights near p with which these rows cancel up to rounding, and the columns that depend on others.
 
-    None where there are no such weights, or no room for the rows.
+    Columns in which all of the rows are 0 are left out. None where there are no such weights, or no room for the rows.
     """
-    if not fits(8.0 * COPIES * len(support) * intercept.columns(problem.X.d)):
+    sparse, width = problem.storage.sparse, intercept.columns(problem.X.d)
+    columns = occupied_columns(problem, support.tolist(), intercept) if sparse else np.arange(width)
+    if not fits(8.0 * COPIES * len(support) * len(columns)):
         return None
-    A = signed_rows(problem, support.tolist(), intercept, problem.signs)
+    A = signed_rows(problem, support.tolist(), intercept, problem.signs, columns)
     with np.errstate(all="ignore"):
         try:
             weights = near(A, p) if len(A) > A.shape[1] else None
@@ -75,7 +77,10 @@ def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) 
             weights = near(A[:, kept], p) if relations and len(A) > len(kept) else None
         except np.linalg.LinAlgError:
             return None
-    return None if weights is None else Cancelling(support, weights, relations)
+    if weights is None:
+        return None
+    relations = tuple(tuple((int(columns[j]), factor) for j, factor in relation) for relation in relations)
+    return Cancelling(support, weights, relations)
 
 
 def near(S: Array, p: Array) -> Array | None:

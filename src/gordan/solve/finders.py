@@ -114,6 +114,16 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     return small and _contradiction_may_spare_the_play(question, evidence)
 
 
+def _sparse(question: Question, evidence: Evidence) -> bool:
+    return question.rows.sparse and _in_memory(question, evidence)
+
+
+def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
+    """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
+    many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
+    return many and _sparse(question, evidence) and _contradiction_may_spare_the_play(question, evidence)
+
+
 def _well_scaled(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and question.shared(levelled) is None
 
@@ -244,10 +254,14 @@ FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_contradiction_may_spare_the_play),
     # Rows that cancel, of small data that is likely to overlap. About ten steps of n·d·min(n, d) multiplications.
     Finder("witness of an interior point", separation.by_interior_witness, width=_likely_inseparable),
+    # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
+    Finder("few columns", overlapping.by_few_columns, width=_sparse_and_likely_inseparable),
     # The plane of the largest margin, or rows that cancel, of small data. About ten such steps for each.
     Finder("interior point", separation.by_interior_point, sign=_suits_interior_point),
     # A plane, where there is one with some room. At most 96 epochs of a pass each; two where rows are many.
     Finder("coordinate ascent", separation.by_ascent, sign=_suits_ascent),
+    # As above, where no plane was found soon.
+    Finder("few columns, after the ascent", overlapping.by_few_columns, sign=_sparse),
     # Plane and weights for rows on a device, from games on few of them. A pass and some tens of d × d systems for each game.
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.

@@ -4,6 +4,9 @@ With p_i = (1 - A_i·w)₊ the gradient of ½Σ(1 - A_i·w)₊² is -Σ p_i A_i:
 A_i·w < 1 cancel with weights p > 0. Unlike those of a vertex these are many rows, none of which is nearly superfluous, so that a
 few steps of linear algebra find and prove them. Where the rows are separable instead, the loss falls to 0 along a separator.
 
+Sparse rows of many columns, such as the dummies of a factor with thousands of levels, often overlap already in the rows that have
+entries in few columns only. These are looked at first, without the other columns.
+
 Each step is the least-squares solution for the active rows, as in O. L. Mangasarian, A finite Newton method for classification,
 Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and the step is exact.
 """
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -29,6 +32,12 @@ from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 ROWS_PER_COLUMN, MAX_ROUNDS = 4, 5
 # Columns up to which the d × d system of a step is worth its time.
 MAX_COLUMNS = 3000
+# The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
+FEWEST_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
+# A sample of the rows with few columns is taken where they are more than this many times the columns.
+MOST_ROWS_PER_COLUMN = 8
+# Systems of equations that are solved for a set of rows, about.
+SYSTEMS = 8
 # Copies of the rows that exist at a time.
 COPIES = 4
 # Newton steps (about eight are needed), and halvings of one step.
@@ -87,8 +96,83 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) ->
         inside = np.sort(np.concatenate((inside, lowest[outside][: min(count, max(wrong, A.d))])))
 
 
+def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose rows that cancel among those that have entries only in the m most frequent columns, for growing m.
+
+    Costs a copy of the rows, and for each m about eight sparse products and systems of m equations.
+    """
+    from scipy.sparse import diags_array
+
+    A, budget = question.unit_rows.A, question.budget
+    if not fits(16.0 * COPIES * A.entries):
+        return
+    entries = A.csr()
+    entries.eliminate_zeros()
+    rng = np.random.default_rng(budget.seed)
+    for rows, m in _with_few_columns(entries):
+        if len(rows) > MOST_ROWS_PER_COLUMN * m:
+            rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * m, replace=False))
+        rows, columns = _without_pure_columns(entries, rows)
+        if len(rows) <= len(columns):
+            continue
+        k, time = len(columns), budget.time
+        if budget.spent or not time.affords(SYSTEMS * time.pace.products(k, k, k)) or not fits(8.0 * COPIES * k * k):
+            return
+        part = entries[rows][:, columns]
+        sizes = np.sqrt((part * part).sum(axis=0) / len(rows))
+        part = part @ diags_array(1 / sizes)
+        norms = np.sqrt((part * part).sum(axis=1))
+        _, p = _least_loss(diags_array(1 / norms) @ part, question)
+        if p is not None:
+            heavy = np.flatnonzero(p > LIGHT * p.max())
+            found = in_floats(question.counted, rows[heavy], p[heavy] / norms[heavy], question.margin.intercept)
+            if found is not None:
+                yield Proposal(cancelling=found)
+
+
+def _without_pure_columns(A: Any, rows: Array) -> tuple[Array, Array]:
+    """Return the given rows that can have positive weight where rows cancel, and the columns in which they have entries.
+
+    If the entries of a column all have the same sign, the rows that have one there must have weight 0, and are left out. Then
+    other columns may be left with entries of one sign.
+    """
+    while True:
+        part = A[rows]
+        positive = np.bincount(part.indices, part.data > 0, part.shape[1])
+        negative = np.bincount(part.indices, part.data < 0, part.shape[1])
+        pure = (positive == 0) ^ (negative == 0)
+        if not pure.any():
+            return rows, np.flatnonzero(positive)
+        out = np.bincount(np.repeat(np.arange(len(rows)), np.diff(part.indptr)), pure[part.indices], len(rows))
+        rows = rows[out == 0]
+
+
+def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
+    """Yield the rows of a CSR matrix that have entries only in its m most frequent columns, and m.
+
+    This is done for growing m, whenever there are ROWS_PER_COLUMN times as many rows as columns.
+    """
+    n, d = A.shape
+    order = np.argsort(-np.bincount(A.indices, minlength=d), kind="stable")
+    rank = np.empty(d, np.int64)
+    rank[order] = np.arange(d)
+    filled = np.flatnonzero(np.diff(A.indptr))
+    last = np.zeros(n, np.int64)
+    last[filled] = np.maximum.reduceat(rank[A.indices], A.indptr[filled]) if len(filled) else 0
+    rows = np.argsort(last, kind="stable")
+    counts = np.searchsorted(last[rows], np.arange(d), side="right")  # rows whose last column has at most this rank
+    m = FEWEST_COLUMNS
+    while m <= min(d, MAX_FEW_COLUMNS):
+        enough = np.flatnonzero(counts[m - 1 :] >= ROWS_PER_COLUMN * np.arange(m, d + 1))
+        if not len(enough) or m + enough[0] > MAX_FEW_COLUMNS:
+            return
+        m += int(enough[0])
+        yield np.sort(rows[: counts[m - 1]]), m
+        m *= 2
+
+
 @np.errstate(all="ignore")
-def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | None]:
+def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]:
     """Return w and p = (1 - Aw)₊ where the rows of p cancel; w alone where it separates; neither where neither is reached."""
     m, k = A.shape
     w, s = np.zeros(k), np.zeros(m)
@@ -98,6 +182,7 @@ def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | Non
         active = s < 1
         rows = A[active]
         H = rows.T @ rows
+        H = H.toarray() if is_sparse(H) else H
         H.flat[:: k + 1] += RIDGE * float(np.trace(H))
         down = (1 - s[active]) @ rows
         try:
