@@ -131,6 +131,10 @@ def softmax(S: Array) -> Array:
     return Q
 
 
+# Masses that differ by this share of the smallest one are balanced: sums of so many terms have no more digits.
+BALANCED = 1e-14
+
+
 def balancing(S: Array, labels: Array, c: Array) -> Array:
     """Return b of sum 0 with Σ c softmax(s + b) ≈ Σ c e_y, found by Newton's method as precisely as rounding allows."""
     b, mass = np.zeros(S.shape[1]), np.bincount(labels, weights=c, minlength=S.shape[1])
@@ -148,7 +152,7 @@ def balancing(S: Array, labels: Array, c: Array) -> Array:
         if not size < least:
             break
         best, least = b, size
-        if size <= 1e-15 * float(np.min(mass)):
+        if size <= BALANCED * float(np.min(mass)):
             break
         full = weighted
         full[np.arange(len(S)), labels] = own

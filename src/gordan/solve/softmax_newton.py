@@ -78,6 +78,11 @@ class SoftmaxLoss:
         """The probabilities softmax(S)."""
         return softmax(self.S)
 
+    @cached_property
+    def _weights(self) -> Array:
+        """C Q, which every product with the Hessian needs."""
+        return np.asarray(self.c[:, None] * self.Q)
+
     @property
     def total(self) -> float:
         """The sum of the losses."""
@@ -94,10 +99,9 @@ class SoftmaxLoss:
 
     def hessian_product(self, U: Array) -> Array:
         """Return the product of the Hessian in the scores with U, C (QU - Q(Q·U))."""
-        found = self.Q * U
-        found -= self.Q * found.sum(axis=1, keepdims=True)
-        found *= self.c[:, None]
-        return found
+        found = U - np.einsum("ij,ij->i", self.Q, U)[:, None]
+        found *= self._weights
+        return np.asarray(found)
 
     def line_search(self, line: Line, slope: float, time: Deadline) -> float:
         """Return t > 0 near the minimum along a line from these scores, whose slope at t = 0 is given."""
