@@ -44,6 +44,7 @@ FILES = {
     "not text": (lambda s: b"\x93NUMPY\xff\xfe\x00", "is not a trace"),
     "NUL": (lambda s: "\0" * 100, "is not a trace"),
     "nested too deeply": (lambda s: "[" * 200_000, "is not a trace"),
+    "a field twice": (lambda s: s.replace("{", '{"n": 3, ', 1), "is not a trace: a name is given twice"),
     "a list": (lambda s: "[1, 2]", "is not a trace this version can read"),
     "a number": (lambda s: "3", "is not a trace this version can read"),
     "null": (lambda s: "null", "is not a trace this version can read"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.errors import InputError, import_extra
-from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed
+from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed, strict_json
 
 FORMAT = "gordan-trace-1"
 
@@ -148,7 +148,7 @@ class Trace:
     def load(path: str | os.PathLike[str]) -> Trace:
         """Read a trace that `save` wrote, or raise an InputError."""
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = strict_json(Path(path).read_bytes())
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a trace: {error}") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:

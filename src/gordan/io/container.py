@@ -26,7 +26,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.files import write_atomic
-from gordan.schema import COUNT, TEXT, choice, each, fields, strict_json
+from gordan.schema import COUNT, TEXT, Form, choice, each, fields, mapping, strict_json
 
 MAGIC = b"\x89GORDAN\n"
 VERSION = 1
@@ -35,7 +35,8 @@ DIGEST_SIZE = 32
 MAX_HEADER = 1 << 28
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|i1", "|u1")
 SIZES = each(COUNT, "up to 8 sizes below 2**48")._replace(holds=lambda sizes: len(sizes) <= 8 and max(sizes, default=0) < 2**48)
-ENTRY = {"name": TEXT, "dtype": choice(*DTYPES), "shape": SIZES, "offset": COUNT}
+ENTRY = mapping("an array", {"name": TEXT, "dtype": choice(*DTYPES), "shape": SIZES, "offset": COUNT})
+WHOLE = {"arrays": each(ENTRY, "a list of arrays"), "header": Form((dict,), "an object")}
 
 
 def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -87,11 +88,8 @@ def decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, Array]]
 def _decode_checked(content: bytes, version: int, length: int) -> tuple[dict[str, Any], dict[str, Array]]:
     if version < 1 or 16 + length + DIGEST_SIZE > len(content):
         raise ValueError("its header does not fit into it")
-    whole = strict_json(content[16 : 16 + length])
-    if type(whole) is not dict or set(whole) != {"arrays", "header"} or type(whole["header"]) is not dict:
-        raise ValueError("its header must have exactly the fields arrays and header")
-    entries = [fields(entry, ENTRY, "an array") for entry in whole["arrays"]]
-    described = [(entry["name"], entry["dtype"], entry["shape"]) for entry in entries]
+    whole = fields(strict_json(content[16 : 16 + length]), WHOLE, "arrays and a header")
+    described = [(entry["name"], entry["dtype"], entry["shape"]) for entry in whole["arrays"]]
     head, offsets = _encode_header(whole["header"], described)
     sizes = [math.prod(shape) * np.dtype(dtype).itemsize for _, dtype, shape in described]
     ends = [len(head), *(offset + size for offset, size in zip(offsets, sizes, strict=True))]

@@ -17,7 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 from gordan.losses import Loss, softmax
-from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_hex, record
+from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, fields, optional, read_hex, record
 
 # All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
@@ -130,20 +130,14 @@ class Model:
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
         d = self.coef.shape[1] if self.coef.ndim == 2 else 0
         m = problems(self.kind, c)
-        shapes: dict[str, tuple[int, ...]] = {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (m, 2)}
-        for name, shape in (shapes if self.scaling is None else shapes | {"scaling": (2, d)}).items():
+        ends, planes_placed = (k + 1, k) if self.kind == "multinomial" else (2, 1)
+        place = 2 + ends + d + planes_placed * (d + Intercept(self.intercept_kind).in_norm)
+        shapes = {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (m, 2), "places": (m, place), "scaling": (2, d)}
+        for name, shape in shapes.items():
             array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != shape:
+            if not (array is None and name in OPTIONAL_ARRAYS) and (array.dtype != np.float64 or array.shape != shape):
                 raise InputError(
                     f"{name} of a model is a float64 array of shape {shape}, not {array.dtype} of shape {array.shape}"
-                )
-        if self.places is not None:
-            parts = (k + 1, k) if self.kind == "multinomial" else (2, 1)
-            length = 2 + parts[0] + d + parts[1] * (d + Intercept(self.intercept_kind).in_norm)
-            if self.places.dtype != np.float64 or self.places.shape != (m, length):
-                raise InputError(
-                    f"places of a model is None or a float64 array of shape {(m, length)}, not {self.places.dtype} of shape "
-                    f"{self.places.shape}"
                 )
         for name, length in {"names": d, "certificates": m, "planes": m}.items():
             if getattr(self, name) is not None and len(getattr(self, name)) != length:
@@ -204,7 +198,8 @@ class Model:
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         kind = type(self.classes[0]).__name__
-        header = {name: field.form.write(getattr(self, name)) for name, field in FIELDS.items()} | {
+        header = {name: field.form.write(getattr(self, name)) for name, field in FIELDS.items() if name not in FLAGGED} | {
+            **{name: getattr(self, name) is not None for name in FLAGGED},
             "format": FORMATS[-1],
             "classes": [label.hex() if isinstance(label, float) else label for label in self.classes],
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
@@ -220,7 +215,9 @@ class Model:
 
 ARRAYS = ("coef", "intercept", "margins")
 OPTIONAL_ARRAYS = ("places", "scaling")
-LABEL_FIELDS = ("classes", "class_type")
+# What is stored as arrays if it is there, which the header says.
+FLAGGED = (*OPTIONAL_ARRAYS, "certificates")
+HEAD = {"format": TEXT, "classes": Form((list,), "a list of labels"), "class_type": TEXT}
 
 
 class Field(NamedTuple):
@@ -231,28 +228,14 @@ class Field(NamedTuple):
     before: Any = None
 
 
-def _is_present(value: Any) -> bool:
-    """Return what the header says of a field that is stored as an array."""
-    return value is not None
-
-
-def _require_flag(flag: Any) -> None:
-    if type(flag) is not bool:
-        raise ValueError("its fields are not those of a model")
-
-
-def _is_interval(value: tuple[float, float]) -> bool:
-    return 0 <= value[0] <= value[1] and value[0] < math.inf
-
-
 NU = optional(FLOAT._replace(words="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
-INTERVAL = each(FLOAT, "an interval", 2)
+INTERVAL = each(FLOAT._replace(holds=lambda end: end >= 0), "an interval", 2)
 FACTS = record(
     PlaneFacts,
     "nu, separable and objective",
     nu=NU,
     separable=optional(FLAG),
-    objective=optional(INTERVAL._replace(holds=lambda value: INTERVAL.holds(value) and _is_interval(value))),
+    objective=optional(INTERVAL._replace(holds=lambda ends: INTERVAL.holds(ends) and math.inf > ends[0] <= ends[1])),
 )
 FIELDS = {
     "estimator": Field(TEXT._replace(words="the name of a class", holds=str.isidentifier), 2, "MaxMarginClassifier"),
@@ -266,10 +249,8 @@ FIELDS = {
     "version": Field(TEXT),
     "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), 2),
     "label": Field(optional(TEXT), 2),
-    **dict.fromkeys(
-        OPTIONAL_ARRAYS, Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_present, read=_require_flag), 2)
-    ),
-    "certificates": Field(optional(each(TEXT, "texts"))._replace(write=_is_present, read=_require_flag)),
+    **dict.fromkeys(OPTIONAL_ARRAYS, Field(optional(Form((np.ndarray,), "an array")), 2)),
+    "certificates": Field(optional(each(TEXT, "texts"))),
 }
 
 
@@ -285,28 +266,26 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
-    there = {name for name, field in FIELDS.items() if field.format <= version}
-    if set(header) != there | {"format", *LABEL_FIELDS}:
-        raise ValueError("its fields are not those of a model")
+    forms = {name: FLAG if name in FLAGGED else field.form for name, field in FIELDS.items() if field.format <= version}
+    read = {name: field.before for name, field in FIELDS.items()} | fields(header, forms | HEAD, "a model")
     named = [*ARRAYS, *(name for name in OPTIONAL_ARRAYS if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
-    read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    read |= {name: field.form.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
-    read |= {name: arrays.get(name) for name in OPTIONAL_ARRAYS}
+    read |= {name: arrays.get(name) for name in (*ARRAYS, *OPTIONAL_ARRAYS)}
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
-    read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
+    read["classes"], read["class_dtype"] = _labels(read["classes"], read.pop("class_type"))
+    del read["format"]
     return Model(**read)
 
 
 # ---- labels -----------------------------------------------------------------------------------------------------------
 
 
-def _labels(values: Any, stated: Any) -> tuple[tuple[Label, ...], str | None]:
+def _labels(values: list[Any], stated: str) -> tuple[tuple[Label, ...], str | None]:
     """Return `classes` and `class_dtype` from their two fields in the header."""
-    kind, _, dtype = stated.partition(" ") if type(stated) is str else ("", "", "")
-    if kind not in TYPES or type(values) is not list or (not dtype and kind != stated):
+    kind, _, dtype = stated.partition(" ")
+    if kind not in TYPES or (not dtype and kind != stated):
         raise ValueError("its classes are not of a known type")
     classes = tuple(read_hex(label) if kind == "float" else label for label in values)
     if any(type(label) is not TYPES[kind] for label in classes):
