@@ -16,7 +16,7 @@ from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import write_errors_at
 from gordan.io.npy import open_npy
-from gordan.io.parquet import open_parquet
+from gordan.io.parquet import open_parquet, parquet_files
 from gordan.io.parts import Parts
 from gordan.io.reading import columns_to_drop, format_of, resolve_columns
 from gordan.io.store import (
@@ -156,8 +156,7 @@ def _resumable_head(folder: Path, request: dict[str, Any]) -> dict[str, Any] | N
 
 def _fingerprint(path: Path) -> list[list[Any]]:
     """Return name, size and time of change of each file of the source, by which a changed source is noticed."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in parquet_files(path)]
 
 
 class Source(Protocol):
@@ -284,7 +283,7 @@ class _Svmlight:
         require_existing_columns(self.dropped, int(self.lowest > 0), width, self.path)
         shape = writer.rows, width - len(self.dropped)
         if writer.kind == "csr" and self.lowest == 0 and 0 not in self.dropped:
-            writer.add_to_indices(1)
+            writer.increment_indices()
         writer.finish(y, shape, "<f8", None)
         return shape
 

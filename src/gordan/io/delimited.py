@@ -335,11 +335,7 @@ class Cells:
             raise InputError(f"{path} is separated by spaces; {hint}")
 
     def _reader(self) -> Any:
-        return csv.reader(self._decoded(), delimiter=self.dialect.sep or ",", strict=True)
-
-    def _decoded(self) -> Iterator[str]:
-        for line in self.text.lines():
-            yield line.decode()
+        return csv.reader((line.decode() for line in self.text.lines()), delimiter=self.dialect.sep or ",", strict=True)
 
     def _next_record(self) -> list[str] | None:
         line = self.text.line

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from gordan.errors import InputError
 
@@ -36,6 +37,12 @@ def write_errors_at(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         raise OSError(error.errno, f"cannot be written: {error.strerror or error}", os.fspath(path)) from None
+
+
+def flush_to_disk(file: IO[bytes]) -> None:
+    """Return once everything that was written to the file is on disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
@@ -75,8 +82,7 @@ def _replace(target: Path, content: bytes) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            flush_to_disk(file)
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -87,7 +87,7 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     Metadata and labels are read. If rows with missing values are to be dropped, they are still there: such values are NaN, and
     such labels None.
     """
-    files, missing = _files(path), wanted.dialect.missing == "drop"
+    files, missing = parquet_files(path), wanted.dialect.missing == "drop"
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
     with _Parquet(files[0]) as file:
@@ -115,13 +115,14 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen), label=label)
 
 
-def _files(path: Path) -> list[Path]:
+def parquet_files(path: Path) -> list[Path]:
+    """Return the *.parquet files of a folder in the order of their names, or the file itself."""
     return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def parquet_names(path: Path) -> list[str]:
     """Return the names of the columns, in a folder those of the first file."""
-    with _Parquet(_files(path)[0]) as file:
+    with _Parquet(parquet_files(path)[0]) as file:
         return file.names
 
 
@@ -129,7 +130,7 @@ def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[
     """Yield only these columns, one row group at a time, each with the number of its file."""
     every = parquet_names(path)
     names = tuple(every[j] for j in positions)
-    for number, part in enumerate(_files(path)):
+    for number, part in enumerate(parquet_files(path)):
         with _Parquet(part) as file:
             if file.names != every:
                 raise InputError(f"{part} does not have the columns of the first file")
@@ -254,10 +255,8 @@ class _Parquet:
             return step()
         except MemoryError as error:  # a damaged file may ask for any size
             raise InputError(f"{self._path} is damaged, or there is not enough memory to read it: {_first_line(error)}") from None
-        except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError) as error:
-            raise InputError(f"{self._path} is damaged or not a Parquet file: {_first_line(error)}") from None
-        except OSError as error:
-            if error.errno is not None:
+        except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # an error of the disk, not of the content
                 raise
             raise InputError(f"{self._path} is damaged or not a Parquet file: {_first_line(error)}") from None
 

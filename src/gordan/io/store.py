@@ -28,7 +28,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.files import write_atomic, write_errors_at
+from gordan.io.files import flush_to_disk, write_atomic, write_errors_at
 from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted, select_columns
@@ -129,8 +129,7 @@ class Writer:
         """Write the bytes of a piece to disk, and then its line in the journal; `labels` are those that no earlier piece has."""
         for name, content in piece.content.items():
             self._files[name].write(content)
-            self._files[name].flush()
-            os.fsync(self._files[name].fileno())
+            flush_to_disk(self._files[name])
         record = {
             "rows": piece.rows,
             "entries": piece.entries,
@@ -153,8 +152,7 @@ class Writer:
         for name in FILES[self.kind]:
             with open(self.path / name, "r+b") as file:
                 file.write(header(dtypes[name], lengths[name]))
-                file.flush()
-                os.fsync(file.fileno())
+                flush_to_disk(file)
         labels: dict[str, Any] | None = None
         if y is not None:
             content = io.BytesIO()
@@ -184,18 +182,17 @@ class Writer:
         write_atomic(self.path / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
         remove_working_files(self.path)
 
-    def add_to_indices(self, shift: int) -> None:
-        """Add to all column indices, which were written too low; nothing is added if none is negative, after a crash here."""
+    def increment_indices(self) -> None:
+        """Add 1 to all column indices, which were written too low; nothing is added if none is negative, after a crash here."""
         old, new = self.path / "indices.npy", self.path / "indices.part"
         lowest = min((int(part.min()) for part in self._index_pieces(old) if len(part)), default=0)
         with new.open("wb") as file:
             file.write(bytes(HEADER))
             for piece, part in zip(self.pieces, self._index_pieces(old), strict=True):
-                content = (part + (shift if lowest < 0 else 0)).astype("<i4").tobytes()
+                content = (part + (lowest < 0)).astype("<i4").tobytes()
                 piece["sha256"]["indices.npy"] = hashlib.sha256(content).hexdigest()
                 file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            flush_to_disk(file)
         os.replace(new, old)
 
     def _index_pieces(self, path: Path) -> Iterator[Array]:
@@ -207,8 +204,7 @@ class Writer:
     def _append(self, record: dict[str, Any]) -> None:
         assert self._journal is not None
         self._journal.write(json.dumps(record).encode() + b"\n")
-        self._journal.flush()
-        os.fsync(self._journal.fileno())
+        flush_to_disk(self._journal)
 
     def _read_journal(self) -> int:
         """Restore the pieces from the complete lines, and return the size of these; 0 if the head is another one."""
@@ -310,12 +306,10 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
 
     If columns are left out, the others are copied, unless they are adjacent or the copy takes more than `most` bytes.
     """
-    features = wanted.count(f"{path} was converted, with its labels in y.npy")
+    wanted.count(f"{path} was converted, with its labels in y.npy")
     manifest = manifest_of(path)
     (n, d), names = manifest["shape"], manifest["names"]
     kept = wanted.kept(d, names, path)
-    if features not in (None, len(kept)):
-        raise InputError(f"{path} has {len(kept)} columns, but {features} features are wanted")
     arrays = [_mapped(path / name, manifest["files"][name]) for name in FILES[manifest["kind"]]]
     y = _stored_labels(path, manifest["y"], n, wanted.labelled)
     X: Any = arrays[0]

@@ -213,6 +213,8 @@ class Wanted:
         dropped = self.dropped(width, names, path)
         if len(dropped) == width:
             raise InputError(f"all columns of {path} are dropped; keep at least one")
+        if self.features not in (None, width - len(dropped)):
+            raise InputError(f"{path} has {width - len(dropped)} columns, but {self.features} features are wanted")
         return range(width) if not dropped else [j for j in range(width) if j not in dropped]
 
     def known_label(self, width: int, names: Sequence[str] | None, path: Path) -> int | None:
@@ -323,13 +325,13 @@ class Labels:
 
     def __init__(self, *, words: bool = False) -> None:
         self._words = words
-        self._code = _Codes()
+        self._code: dict[bytes, int] = {}
         self._lines: list[int] = []  # the line on which each distinct label was first seen
         self._parts: list[Array] = []
 
     def add(self, texts: Sequence[bytes], lines: Sequence[int], which: Array) -> None:
         """Add the labels of successive rows: row i has texts[which[i]], and texts[k] was first seen on lines[k]."""
-        codes = np.array([self._code[text] for text in texts], dtype=np.int64)
+        codes = np.array([self._code.setdefault(text, len(self._code)) for text in texts], dtype=np.int64)
         for code, line in zip(codes.tolist(), lines, strict=True):
             if code == len(self._lines):
                 self._lines.append(line)
@@ -352,9 +354,7 @@ class Labels:
 
     def array(self, path: Path) -> Array:
         """Return the label of each row."""
-        codes = np.concatenate(self._parts)
-        self._parts = []
-        y: Array = self.distinct(path)[codes]
+        y: Array = self.distinct(path)[self.drained()[0]]
         return y
 
     def distinct(self, path: Path) -> Array:
@@ -396,14 +396,6 @@ class Labels:
                     f"{path}, line {line}: the label {shown} cannot be represented in float64; put a letter before it"
                 )
         return values
-
-
-class _Codes(dict[bytes, int]):
-    """A dictionary that numbers keys in the order in which they are first looked up."""
-
-    def __missing__(self, key: bytes) -> int:
-        self[key] = len(self)
-        return self[key]
 
 
 def number(text: bytes) -> float | None:

@@ -114,8 +114,9 @@ class Text:
                 )
             if kind is not None:
                 self._file = DECOMPRESSORS[kind](raw)
-            if start[0]:
-                self._skip(start[0])
+            if start[0]:  # a pipe cannot seek
+                with self._refusing_damage():
+                    self._file.seek(start[0])
             self._load()
         except BaseException:
             self.close()
@@ -152,10 +153,14 @@ class Text:
         """Go back to an earlier place in the same block."""
         self.at, self.line = place[0] - self._begin, place[1]
 
-    def _skip(self, size: int) -> None:
+    @contextlib.contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        """Return a context in which errors of a decompressor are an InputError, but not those of the disk."""
         try:
-            self._file.seek(size)
+            yield
         except (*DECOMPRESSION_ERRORS, OSError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
 
     def more(self) -> bool:
@@ -215,16 +220,10 @@ class Text:
     def _read(self) -> bytes:
         """Return the next BLOCK bytes, or fewer at the end of the file."""
         parts, missing = [], BLOCK
-        try:
+        with self._refusing_damage():
             while missing > 0 and (part := self._file.read(missing)):
                 parts.append(part)
                 missing -= len(part)
-        except DECOMPRESSION_ERRORS as error:
-            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
-        except OSError as error:
-            if error.errno is not None:  # an error of the disk, not of the content
-                raise
-            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         self._ended = missing > 0
         found = b"".join(parts)
         if not self._ended and self._size > len(found):  # the share of the compressed bytes, if the file is compressed
