@@ -243,7 +243,8 @@ def test_rows_too_small_to_be_squared_still_have_a_size():
     tiny = 2.0**-545
     problem, _data = objective([[tiny], [-tiny], [3 * tiny]], [1, -1, -1], "squared_hinge", "free", 2.0**1000)
     region = Region(problem, np.array([0.0]), 2.0**500, 0.0)
-    low, high = regions._moved(matrix([[tiny]]), region.m, region.r, region._origin)
+    place = regions.Place(problem.intercept, math.inf, region.r, np.zeros(2), region._origin, region.m)
+    low, high = place.scores(matrix([[tiny]]))
     assert low[0] <= -(2.0**-46)
     assert high[0] >= 2.0**-46
 

@@ -42,13 +42,16 @@ def multiply(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
     return x[0] * y[0], x[1] + y[1]
 
 
+def common_exponent(numbers: list[tuple[int, int]]) -> tuple[list[int], int]:
+    """Return integers m and one e with numbers = m·2^e for numbers that are given as (m, e); e is the least of theirs."""
+    least = min((e for _, e in numbers), default=0)
+    return [m << (e - least) for m, e in numbers], least
+
+
 def add(terms: list[tuple[int, int]]) -> tuple[int, int]:
     """Return the exact sum of numbers that are given as (m, e), meaning m·2^e."""
-    terms = [term for term in terms if term[0]]
-    if not terms:
-        return 0, 0
-    e = min(exponent for _, exponent in terms)
-    return sum(m << (exponent - e) for m, exponent in terms), e
+    numbers, e = common_exponent([term for term in terms if term[0]])
+    return sum(numbers), e
 
 
 def round_down(m: int, e: int) -> float:

@@ -260,12 +260,6 @@ FIELDS: tuple[Field[Any], ...] = fields(Certificate)
 SEVERAL_CLASSES = ("multinomial", "ordinal")
 
 
-def made_columns(model: str, intercept: str, d: int, classes: int) -> int:
-    """Return the number of coefficients in w for X with d columns; see `models`."""
-    block = d + (intercept != "none")
-    return {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}[model]
-
-
 def _fields_of(kind: str) -> list[Field[Any]]:
     """Return the fields that certificates of this kind have."""
     return [entry for entry in FIELDS if kind in entry.metadata["spec"].kinds]
@@ -324,11 +318,11 @@ def _named_lengths(content: Mapping[str, Any]) -> dict[Any, int]:
     """Return the lengths of lists that `FieldSpec.length` refers to by name."""
     n, d = (schema.count(size) for size in schema.listed(content["shape"], 2))
     model, classes = schema.text(content.get("model", MODELS[0])), len(schema.listed(content["classes"]))
-    if model not in MODELS:
+    block = d + (content["intercept"] != Intercept.NONE)
+    planes = {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}  # see `models`
+    if model not in planes:
         raise ValueError(f"model {model!r}")
-    plane = made_columns(model, schema.text(content["intercept"]), d, classes)
-    if content.get("loss") == Loss.MULTINOMIAL:
-        plane = classes * (d + (content["intercept"] != Intercept.NONE))
+    plane = classes * block if content.get("loss") == Loss.MULTINOMIAL else planes[model]
     return {"n": n, "plane": plane, "rows": len(schema.listed(content["rows"])), "classes": classes}
 
 

@@ -64,8 +64,7 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
     for i, columns, entries, e in integer_entries(X, rows):
         m, e = bounds.add([(sum(map(mul, entries, map(v.__getitem__, columns))), e + low), constant])
         found.append((int(signs[i]) * m, e))
-    least = min((e for _, e in found), default=0)
-    return [m << (e - least) for m, e in found], least
+    return bounds.common_exponent(found)
 
 
 def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: int) -> dict[int, tuple[int, int]]:

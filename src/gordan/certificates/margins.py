@@ -383,8 +383,8 @@ class Margin:
         shares = [(whole // mass, total) for mass, total in zip(masses, sums, strict=True)]
         columns = {column for total in sums for column in total}
         totals = [bounds.add([(m * share, e) for share, total in shares for m, e in [total.get(j, (0, 0))]]) for j in columns]
-        low = min((e for _, e in totals), default=0)
-        return [m << (e - low) for m, e in totals], Fraction(2) ** low / whole
+        entries, e = bounds.common_exponent(totals)
+        return entries, Fraction(2) ** e / whole
 
     # ---- both, exactly ----------------------------------------------------------------------------------------------
 

@@ -100,22 +100,22 @@ class Place:
                 sizes = above(distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
             m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
-        return certain_label(X, m, b, self._reach(X, up(ROOT2 * self.r)))
+        return certain_label(X, m, b, self._reach_of_rows(X, up(ROOT2 * self.r)))
 
     @ieee_floats()
     def scores(self, X: Matrix) -> tuple[Array, Array]:
         """Return lower and upper bounds on x·w* + b* for the rows of X, for one plane."""
         kind = self.intercept
-        if kind.grouped:
-            low, high = self.offset
-            lo, hi = _moved(X, self.centre, self.r, self.origin)
-            return below(lo + low), above(hi + high)
         m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
+        reach = _reach(distances(X, self.origin), self.r) if kind.grouped else self._reach_of_rows(X, self.r)
         lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
-        reach = self._reach(X, self.r)
-        return below(lo - reach), above(hi + reach)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if kind.grouped:  # (x - origin)·w* and b* + origin·w*
+                (least, most), (low, high) = enclosed_product(self.origin, m), self.offset
+                return below(below(below(lo - most) - reach) + low), above(above(above(hi - least) + reach) + high)
+            return below(lo - reach), above(hi + reach)
 
-    def _reach(self, X: Matrix, r: float) -> Array:
+    def _reach_of_rows(self, X: Matrix, r: float) -> Array:
         """Return bounds on how far scores of the rows of X are from those of the centre, for planes within r of it."""
         with np.errstate(over="ignore", invalid="ignore"):
             return _reach(np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if self.intercept.in_norm else X.norms, r)
@@ -529,14 +529,6 @@ def _reach(sizes: Array, r: float) -> Array:
     """Return bounds on |x·w* - x·m| for rows x of these sizes; for a size of 0 this is TINY even if r is infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(sizes == 0, 0.0, sizes * (r * (1 + 4 * U))) + TINY  # NaN shows, and proves nothing
-
-
-def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
-    """Return lower and upper bounds on (x - origin)·w* for the rows of X, where ‖w* - m‖ ≤ r."""
-    reach, shift = _reach(distances(X, origin), r), enclosed_product(origin, m)
-    lo, hi = Products.of(X, m).scores(0.0, np.ones(X.n))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return below(below(lo - shift[1]) - reach), above(above(hi - shift[0]) + reach)
 
 
 def weight_bounds(loss: Loss, z: Array) -> tuple[Array, Array]:

@@ -140,10 +140,9 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
 
     The theorem is applied to the rows S_i·2^-e_i and the weights p_i·2^e_i, whose combinations are the same.
     """
-    r = S.shape[1]
     if not (np.isfinite(p).all() and (p > 0).all()):
         return math.inf
-    if not r:
+    if not S.shape[1]:
         return 0.0
     scaled = _scaled(S, p)
     if scaled is None:

@@ -367,13 +367,12 @@ def _with_sample_weight(c: Certificate, weights: Array) -> Certificate:
 def _check_model(certificate: Certificate, X: Any, y: Any) -> Check:
     """Check a certificate about the rows that a model makes from the data; reasons name rows of the data."""
     claim, reason = statement(certificate), ""
-    classes = None if certificate.model == "poisson" else certificate.classes
     try:
         with ieee_floats():
             given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
             if certificate.shape != given.shape:
                 reason = f"it is about data of shape {certificate.shape}, not {given.shape}"
-            elif {*certificate.classes} != {*given.classes} and classes is not None:
+            elif certificate.model != "poisson" and {*certificate.classes} != {*given.classes}:
                 reason = f"its classes are {certificate.classes}, those of y are {given.classes}"
             if reason:
                 return Check(False, claim, reason)
@@ -462,11 +461,13 @@ def _mismatch(c: Certificate, problem: Problem) -> str:
 
 
 def _data_mismatch(c: Certificate, problem: Problem) -> str:
-    """Return why the shape, the classes or the device of the data rule out any proof."""
+    """Return why the shape, the classes or the device of the data rule out any proof, or b without an intercept."""
     if c.shape != (problem.X.n, problem.X.d):
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes} or len(c.classes) != len(problem.classes):
         return f"its classes are {c.classes}, those of y are {problem.classes}"
+    if c.b and c.kind != "bracket" and not Intercept(c.intercept).exists:  # a bracket does not use its b then
+        return "it has b although there is no intercept"
     if not problem.storage.ieee():
         return "the device of X flushes subnormal numbers to zero or does not round to nearest; nothing can be proved on it"
     return ""
@@ -498,7 +499,7 @@ def _margin_refusal(c: Certificate, problem: Problem, w: Array | None, p: Array)
     if w is not None:
         w, b = _of_moderate_size(w, b)
     if c.kind == "separator":
-        reason = _separator_refusal(c, margin, w, b)
+        reason = _separator_refusal(margin, w, b)
         if reason or (c.lower is None and c.upper is None):
             return reason
     return margin.infeasibility_reason() or _bracket_refusal(c, margin, w, b, p)
@@ -514,12 +515,10 @@ def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
     return (v, a) if (np.ldexp(v, exponent) == w).all() and math.ldexp(a, exponent) == b else (w, b)
 
 
-def _separator_refusal(c: Certificate, margin: Margin, w: Array | None, b: float) -> str:
+def _separator_refusal(margin: Margin, w: Array | None, b: float) -> str:
     """Return why w, b does not have every row strictly on its side."""
     if w is None:
         return "it has no w"
-    if b != 0 and not Intercept(c.intercept).exists:
-        return "it has b although there is no intercept"
     row = first_not_positive(Products.of(margin.X, w), b, margin.signs)
     return "" if row is None else f"row {row} is not on the right side"
 
@@ -572,8 +571,6 @@ def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
     nothing = np.arange(0)
     if c.w is None or len(c.w) != problem.X.d:
         return nothing, "it has no w, or one of the wrong length"
-    if c.b and not Intercept(c.intercept).exists:
-        return nothing, "it has b although there is no intercept"
     # multiplied by a common power of two, floats become integers
     ratios = [x.as_integer_ratio() for x in (*c.w, 0 if c.b is None else c.b)]
     common = max(ratio[1] for ratio in ratios)
@@ -628,8 +625,6 @@ def _optimum_inconsistency(c: Certificate) -> str:
         return "it is about sample weights that it does not hold: pass them as sample_weight"
     if c.several and (c.b is not None or c.rows):
         return "the planes of a multinomial loss have b in w, and its rows have no weights of their own"
-    if c.b and not Intercept(c.intercept).exists:
-        return "it has b although there is no intercept"
     return ""
 
 
