@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -197,8 +197,9 @@ class Evidence:
             self.cone, self.cone_proof = cone, proof.certificate
             return
         if cone.kind == "complete":
-            floats = _rounded_plane([*w, b])
-            found = replace(self._head("separator"), w=tuple(floats[:-1]), b=floats[-1])
+            bits = max(abs(x).bit_length() for x in (*w, b))
+            *v, c = (float(x) if bits <= 1000 else x / 2**bits for x in (*w, b))  # larger integers may overflow
+            found = replace(self._head("separator"), w=tuple(v), b=c)
         elif cone.p is None:  # the weights of the witness that is already proved are to hold for the rows on the plane
             exactly = [float(x) for x in (*w, b)] if max(map(abs, (*w, b))) < 2**1000 else []
             if self.witness is None or exactly != [*w, b]:
@@ -383,12 +384,6 @@ class Evidence:
             about = {"b": b, "lower": lower, "upper": upper, "norm": margin.norm, "nu": margin.nu, "sample_weight": weights}
             about |= {} if kind == "separator" else {"robust": margin.robust, "robust_norm": margin.robust_norm}
         return Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d), **about)
-
-
-def _rounded_plane(w: Sequence[int]) -> list[float]:
-    """Return integers as floats, divided by a power of two if they would overflow."""
-    bits = max(abs(x).bit_length() for x in w)
-    return [float(x) for x in w] if bits <= 1000 else [x / 2**bits for x in w]
 
 
 def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
