@@ -16,7 +16,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
-from gordan.rows import LANES, BlockAscent, Rows, gram_product, lanes, stored
+from gordan.rows import BlockAscent, Rows, gram_product, stored
 from gordan.solve import batches, block_ascent
 from gordan.solve.row_softmax import RowSoftmaxNewton
 
@@ -38,10 +38,6 @@ def text(n, k, seed, d=COLUMNS, length=30):
 
 def table(y, k):
     return np.where(y[:, None] == np.arange(k), 1, -1).astype(np.int8)
-
-
-def test_the_lanes_are_as_many_as_the_kernel_has():
-    assert LANES == lanes.LANES
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -34,10 +34,10 @@ import device_problems  # noqa: E402
 
 from gordan.rows import accept, device, storage  # noqa: E402
 from gordan.rows.blocks import Blocks  # noqa: E402
-from gordan.rows.device import Device, on_device  # noqa: E402
+from gordan.rows.device import Device  # noqa: E402
 from gordan.rows.memory import Dense  # noqa: E402
 from gordan.rows.reads import DenseBlock  # noqa: E402
-from gordan.rows.tensors import TensorBlock, device_is_ieee, exact  # noqa: E402
+from gordan.rows.tensors import TensorBlock, device_is_ieee, exact, placed  # noqa: E402
 
 torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
 
@@ -800,13 +800,13 @@ def three():
 def test_classifier_on_tensors(three, multi_class, monkeypatch):
     """X is placed once, whatever the number of classes; the planes are those of NumPy, and all are asked in one pass."""
     X, y = three
-    placed, asked = [], []
-    monkeypatch.setattr(accept, "on_device", lambda *args: placed.append(1) or on_device(*args))
+    copies, asked = [], []
+    monkeypatch.setattr(accept, "placed", lambda *args: copies.append(1) or placed(*args))
     scores = Device._block_scores
     monkeypatch.setattr(Device, "_block_scores", lambda self, W, *rest: asked.append(W.shape[1]) or scores(self, W, *rest))
     model = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(torch.from_numpy(X), torch.from_numpy(y))
     twin = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(X, y)
-    assert len(placed) == 1
+    assert len(copies) == 1
     assert model.n_features_in_ == 4
     assert (model.margin_[:, 0] <= twin.margin_[:, 1]).all()
     assert (twin.margin_[:, 0] <= model.margin_[:, 1]).all()

@@ -22,13 +22,13 @@ from gordan.floats import ieee_floats
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Cluster
-from gordan.rows.device import Device, on_device
+from gordan.rows.device import Device
 from gordan.rows.lazy import are_files, computed, in_blocks, is_lazy
 from gordan.rows.mapped import LARGE_FILE_BYTES, is_mapped
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.storage import Storage
 from gordan.rows.tensors import host as from_device
-from gordan.rows.tensors import is_on_device, is_tensor
+from gordan.rows.tensors import is_on_device, is_tensor, placed
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
@@ -62,7 +62,7 @@ def stored(
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_on_device(X):
-        return on_device(X if is_tensor(X) or is_on_device(X) else stored(X), device, sums)
+        return Device(placed(X if is_tensor(X) or is_on_device(X) else stored(X), device), sums=sums)
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):

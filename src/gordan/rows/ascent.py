@@ -18,7 +18,7 @@ SMALLEST = np.finfo(np.float64).tiny
 
 
 @compiled_in_order
-def _shuffle(rows, count, state):
+def shuffle(rows, count, state):
     """Permute rows[:count] at random by a linear congruential generator, and return its next state."""
     for k in range(count - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
@@ -108,7 +108,7 @@ def ascend(
     state = stream[0]
     active, floor, ceiling = np.int64(shrinking[0]), shrinking[1], shrinking[2]
     for epoch in range(epochs):
-        state = _shuffle(rows, active, state)
+        state = shuffle(rows, active, state)
         most, least, lowest = -np.inf, np.inf, np.inf
         k, turned = 0, 0
         while k < active:

@@ -14,7 +14,7 @@ from gordan.rows.rows import Rows
 from gordan.rows.threads import available
 from gordan.rows.threads import run as in_threads
 
-# The largest number of label vectors of one ascent: `rows.lanes.LANES`, whose import would need numba.
+# The number of label vectors that one ascent processes at once, in float32: half a line of the cache.
 LANES = 8
 # Bytes of a line of the cache.
 LINE = 64

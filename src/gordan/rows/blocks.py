@@ -78,6 +78,8 @@ class InBlocks(Storage):
     def take(self, i: Array) -> Held:
         """Return the rows i in memory, in that order, and cache them: a working set is requested again and again."""
         i = np.asarray(i)
+        if not len(i):
+            return Dense(np.empty((0, self.d)))
         missing, cached = np.unique(i), self._cached  # read once: other threads take rows as well
         found: list[_Taken] = []
         for rows, held in cached:

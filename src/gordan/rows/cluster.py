@@ -21,7 +21,6 @@ from gordan.arrays import Array, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.blocks import InBlocks, Loadable, Own, Work
-from gordan.rows.memory import Dense, Held
 from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
 # Problems with fewer entries than this are solved in memory: a pass over them takes less time than sending its tasks.
@@ -284,9 +283,6 @@ class Cluster(InBlocks):
 
     def largest_norm(self, p: float, threads: int) -> float:
         return float(self.workers.merged(self._start(tasks.largest_norm, (), (p, self._threads)), np.max))
-
-    def take(self, i: Array) -> Held:
-        return super().take(i) if len(i) else Dense(np.empty((0, self.d)))
 
     def each_block(
         self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any

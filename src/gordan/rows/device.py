@@ -27,7 +27,7 @@ from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Storage, Sums, row_vectors, sums_of, widest
-from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, room, torch_for
+from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, room, torch_for
 
 # The number of entries that torch operations process at a time: few enough for the cache in memory, enough for a launch on a GPU.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
@@ -465,8 +465,3 @@ def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
     tally[:, SIGNED] *= shrink
     tally[:, LOW] = torch.fmin(tally[:, LOW], s.amin(1))
     return weight
-
-
-def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:
-    """Return the storage for a tensor, an array on another device, or a storage in memory; see `tensors.placed`."""
-    return Device(placed(X, device), sums=sums)

@@ -129,13 +129,13 @@ def _weigh(scores, signs, scale, log_p0, groups, lo, hi, tally, acc, weight):
 
 # ---- dense rows -----------------------------------------------------------------------------------------------------
 
-# `_four_rows` handles STRIP columns per iteration, as STRIP // LANES vectors of LANES float64 each.
-STRIP, LANES = 16, 4
+# `_four_rows` handles STRIP columns per iteration, as STRIP // DOUBLES vectors of DOUBLES float64 each.
+STRIP, DOUBLES = 16, 4
 LINE = 64  # bytes of a cache line
 
 
 def _four_rows(X, v, i, k, q, target, ahead):
-    """Return the products x·v of rows i..i+3 and add Σ q_r x_{k_r} for the rows of the tuple k to target; d ≥ LANES.
+    """Return the products x·v of rows i..i+3 and add Σ q_r x_{k_r} for the rows of the tuple k to target; d ≥ DOUBLES.
 
     The rows i.. come from memory and the rows k from the cache: in one loop, the additions are hidden by the waits for memory.
     The vector code below is written by hand because the entries `ahead` must be prefetched a line at a time between the
@@ -160,7 +160,7 @@ def _four_rows_in_vectors(typing_context, X, v, i, k, q, target, ahead):
 def _four_rows_code(context, builder, signature, args):
     """Generate the LLVM code of `_four_rows`, for whatever vector registers the machine has."""
     double, byte, int32, int64 = ir.DoubleType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-    vector = ir.VectorType(double, LANES)
+    vector = ir.VectorType(double, DOUBLES)
     narrow = signature.args[0].dtype == types.float32
     entry, size = (ir.FloatType(), 4) if narrow else (double, 8)
     X, v, target = (context.make_array(signature.args[a])(context, builder, args[a]) for a in (0, 1, 5))
@@ -175,14 +175,14 @@ def _four_rows_code(context, builder, signature, args):
         return builder.bitcast(builder.gep(base, [j]), kind.as_pointer())
 
     def load(base, j, kind, align):
-        loaded = builder.load(at(base, j, ir.VectorType(kind, LANES)))
+        loaded = builder.load(at(base, j, ir.VectorType(kind, DOUBLES)))
         loaded.align = align
         return loaded if kind is double else builder.fpext(loaded, vector)
 
     def all_lanes(x):
         undefined = ir.Constant(vector, ir.Undefined)
         first = builder.insert_element(undefined, x, int32(0))
-        return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, LANES), [0] * LANES))
+        return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, DOUBLES), [0] * DOUBLES))
 
     def plus_product(total, x, y):
         return builder.fadd(builder.fmul(x, y, flags=("contract",)), total, flags=("contract",))
@@ -193,12 +193,12 @@ def _four_rows_code(context, builder, signature, args):
     far = [builder.gep(base, [args[6]]) for base in new]  # perhaps beyond the array, which is harmless for a prefetch
     old = [row(i) for i in k]
     q = [all_lanes(x) for x in q]
-    zeros = ir.Constant(vector, [0.0] * LANES)
+    zeros = ir.Constant(vector, [0.0] * DOUBLES)
     # Two sums for each row, used alternately, because an addition has to wait for the previous one to the same sum.
     sums = [[cgutils.alloca_once_value(builder, zeros) for _ in new] for _ in range(2)]
 
     def add_columns(j, turn=0, keep=lambda x: x):
-        """Add the columns j..j+LANES-1, or those of them that `keep` does not set to zero."""
+        """Add the columns j..j+DOUBLES-1, or those of them that `keep` does not set to zero."""
         part = keep(load(v.data, j, double, 8))
         for base, total in zip(new, sums[turn % 2], strict=True):
             builder.store(plus_product(builder.load(total), load(base, j, entry, size), part), total)
@@ -208,27 +208,27 @@ def _four_rows_code(context, builder, signature, args):
                 part = plus_product(part, keep(weight), load(base, j, entry, size))
             builder.store(part, at(target.data, j, vector)).align = 8
 
-    strips, vectors = (builder.sub(d, builder.urem(d, int64(width))) for width in (STRIP, LANES))
+    strips, vectors = (builder.sub(d, builder.urem(d, int64(width))) for width in (STRIP, DOUBLES))
     with cgutils.for_range_slice(builder, int64(0), strips, int64(STRIP), int64) as (strip, _):
         for offset in range(0, STRIP, LINE // size):
             for base in far:
                 builder.call(fetch, [at(base, builder.add(strip, int64(offset)), byte), int32(0), int32(3), int32(1)])
-        for turn in range(STRIP // LANES):
-            add_columns(builder.add(strip, int64(turn * LANES)), turn)
-    with cgutils.for_range_slice(builder, strips, vectors, int64(LANES), int64) as (j, _):
+        for turn in range(STRIP // DOUBLES):
+            add_columns(builder.add(strip, int64(turn * DOUBLES)), turn)
+    with cgutils.for_range_slice(builder, strips, vectors, int64(DOUBLES), int64) as (j, _):
         add_columns(j)
-    # The remaining columns: the last LANES, without those that were added before.
+    # The remaining columns: the last DOUBLES, without those that were added before.
     left = builder.sub(d, vectors)
     with builder.if_then(builder.icmp_signed(">", left, int64(0))):
-        undefined = ir.Constant(ir.VectorType(int64, LANES), ir.Undefined)
+        undefined = ir.Constant(ir.VectorType(int64, DOUBLES), ir.Undefined)
         first = builder.insert_element(undefined, left, int32(0))
-        lefts = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, LANES), [0] * LANES))
-        lasts = ir.Constant(ir.VectorType(int64, LANES), list(range(LANES, 0, -1)))
+        lefts = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, DOUBLES), [0] * DOUBLES))
+        lasts = ir.Constant(ir.VectorType(int64, DOUBLES), list(range(DOUBLES, 0, -1)))
         mine = builder.icmp_signed("<=", lasts, lefts)
-        add_columns(builder.sub(d, int64(LANES)), keep=lambda x: builder.select(mine, x, zeros))
+        add_columns(builder.sub(d, int64(DOUBLES)), keep=lambda x: builder.select(mine, x, zeros))
 
     def sum_of_lanes(x):
-        lanes = [builder.extract_element(x, int32(lane)) for lane in range(LANES)]
+        lanes = [builder.extract_element(x, int32(lane)) for lane in range(DOUBLES)]
         while len(lanes) > 1:
             lanes = [builder.fadd(one, other) for one, other in zip(lanes[::2], lanes[1::2], strict=True)]
         return lanes[0]
@@ -251,7 +251,7 @@ def dense_scores(X, w, b, signs, lo, hi, scores):
     d = X.shape[1]
     ahead = _ahead(X)
     i = lo
-    while i + 4 <= hi and d >= LANES:
+    while i + 4 <= hi and d >= DOUBLES:
         s0, s1, s2, s3 = _four_rows(X, w, i, (), (), w, ahead)
         scores[i] = signs[i] * (s0 + b)
         scores[i + 1] = signs[i + 1] * (s1 + b)
@@ -308,7 +308,7 @@ def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, sco
     for g in range(acc.shape[0]):
         target = acc[g]
         m = ends[g]
-        while i + 4 <= stop and m + 4 <= ends[g + 1] and d >= LANES:
+        while i + 4 <= stop and m + 4 <= ends[g + 1] and d >= DOUBLES:
             k0, k1, k2, k3 = chosen[m], chosen[m + 1], chosen[m + 2], chosen[m + 3]
             q0, q1, q2, q3 = weight[k0 - before], weight[k1 - before], weight[k2 - before], weight[k3 - before]
             s0, s1, s2, s3 = _four_rows(X, v, i, (k0, k1, k2, k3), (q0, q1, q2, q3), target, ahead)

@@ -14,10 +14,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from gordan.compiling import compiled_in_order
-from gordan.rows.ascent import _shuffle
+from gordan.rows.ascent import shuffle
+from gordan.rows.block_ascent import LANES
 
-# The number of label vectors that are processed at once, in float32: half a line of the cache.
-LANES = 8
 # Rows of the `tally`: the estimates of P - D and of P.
 GAP, VALUE = 0, 1
 
@@ -127,7 +126,7 @@ def ascend_lanes(data, indices, indptr, signs, column, offset, order, bend, squa
     """
     sums, moves = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
     tally[:] = 0.0
-    stream[0] = _shuffle(order, order.shape[0], stream[0])
+    stream[0] = shuffle(order, order.shape[0], stream[0])
     for i in order:
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         _products(data, indices, begin, end, W, sums)

@@ -108,7 +108,7 @@ def in_blocks(X: Any) -> Cluster | Blocks:
 
     blocks = [block(k) for k in range(len(pieces))]
     if client is None:
-        measures = [partial(_measured_here, of) for of in blocks]
+        measures = [partial(lambda of: _measured(_here(of)), of) for of in blocks]
         found, d, dtype = _nonempty(blocks, measures, lambda k, first: _here(block(k, first)))
         return Blocks([Loadable(shape.n, shape.entries, partial(_here, of)) for of, shape in found], d, dtype, kind="dask")
     with large_graphs():
@@ -191,10 +191,6 @@ def _accepted(piece: Any, first: int) -> Held | None:
 
 def _measured(held: Held | None) -> Shape | None:
     return None if held is None else Shape(held.n, held.d, held.entries, str(held.dtype))
-
-
-def _measured_here(block: Any) -> Shape | None:
-    return _measured(_here(block))
 
 
 def _here(delayed: Any) -> Any:

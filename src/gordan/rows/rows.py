@@ -376,9 +376,7 @@ def of(
             raise InputError(
                 "X is `Rows` already, with signs, constant column and device as they are; pass the data itself to choose them"
             )
-        if threads is None:
-            return X
-        return replace(X, threads=threads)
+        return X if threads is None else replace(X, threads=threads)
     storage = stored(X, device, sums)
     require_aligned(X=X, signs=signs)
     y = np.ones(storage.n) if signs is None else vector(host(signs), "signs", storage.n)
