@@ -157,6 +157,18 @@ def _four_rows_in_vectors(typing_context, X, v, i, k, q, target, ahead):
     return signature, _four_rows_code
 
 
+def all_lanes(builder, x, lanes):
+    """Return LLVM code for a vector that has x in each of its lanes."""
+    undefined = ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, x, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+
+
+def plus_product(builder, total, x, y):
+    """Return LLVM code for total + x·y, which may be rounded once."""
+    return builder.fadd(builder.fmul(x, y, flags=("contract",)), total, flags=("contract",))
+
+
 def _four_rows_code(context, builder, signature, args):
     """Generate the LLVM code of `_four_rows`, for whatever vector registers the machine has."""
     double, byte, int32, int64 = ir.DoubleType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -179,20 +191,12 @@ def _four_rows_code(context, builder, signature, args):
         loaded.align = align
         return loaded if kind is double else builder.fpext(loaded, vector)
 
-    def all_lanes(x):
-        undefined = ir.Constant(vector, ir.Undefined)
-        first = builder.insert_element(undefined, x, int32(0))
-        return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, DOUBLES), [0] * DOUBLES))
-
-    def plus_product(total, x, y):
-        return builder.fadd(builder.fmul(x, y, flags=("contract",)), total, flags=("contract",))
-
     fetch_type = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), int32, int32, int32])
     fetch = cgutils.get_or_insert_function(builder.module, fetch_type, "llvm.prefetch.p0")
     new = [row(builder.add(args[2], int64(r))) for r in range(4)]
     far = [builder.gep(base, [args[6]]) for base in new]  # perhaps beyond the array, which is harmless for a prefetch
     old = [row(i) for i in k]
-    q = [all_lanes(x) for x in q]
+    q = [all_lanes(builder, x, DOUBLES) for x in q]
     zeros = ir.Constant(vector, [0.0] * DOUBLES)
     # Two sums for each row, used alternately, because an addition has to wait for the previous one to the same sum.
     sums = [[cgutils.alloca_once_value(builder, zeros) for _ in new] for _ in range(2)]
@@ -201,11 +205,11 @@ def _four_rows_code(context, builder, signature, args):
         """Add the columns j..j+DOUBLES-1, or those of them that `keep` does not set to zero."""
         part = keep(load(v.data, j, double, 8))
         for base, total in zip(new, sums[turn % 2], strict=True):
-            builder.store(plus_product(builder.load(total), load(base, j, entry, size), part), total)
+            builder.store(plus_product(builder, builder.load(total), load(base, j, entry, size), part), total)
         if old:
             part = load(target.data, j, double, 8)
             for base, weight in zip(old, q, strict=True):
-                part = plus_product(part, keep(weight), load(base, j, entry, size))
+                part = plus_product(builder, part, keep(weight), load(base, j, entry, size))
             builder.store(part, at(target.data, j, vector)).align = 8
 
     strips, vectors = (builder.sub(d, builder.urem(d, int64(width))) for width in (STRIP, DOUBLES))
@@ -220,11 +224,8 @@ def _four_rows_code(context, builder, signature, args):
     # The remaining columns: the last DOUBLES, without those that were added before.
     left = builder.sub(d, vectors)
     with builder.if_then(builder.icmp_signed(">", left, int64(0))):
-        undefined = ir.Constant(ir.VectorType(int64, DOUBLES), ir.Undefined)
-        first = builder.insert_element(undefined, left, int32(0))
-        lefts = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, DOUBLES), [0] * DOUBLES))
         lasts = ir.Constant(ir.VectorType(int64, DOUBLES), list(range(DOUBLES, 0, -1)))
-        mine = builder.icmp_signed("<=", lasts, lefts)
+        mine = builder.icmp_signed("<=", lasts, all_lanes(builder, left, DOUBLES))
         add_columns(builder.sub(d, int64(DOUBLES)), keep=lambda x: builder.select(mine, x, zeros))
 
     def sum_of_lanes(x):

@@ -16,6 +16,7 @@ from numba.extending import intrinsic, overload
 from gordan.compiling import compiled_in_order
 from gordan.rows.ascent import shuffle
 from gordan.rows.block_ascent import LANES
+from gordan.rows.kernels import all_lanes, plus_product
 
 # Rows of the `tally`: the estimates of P - D and of P.
 GAP, VALUE = 0, 1
@@ -51,7 +52,7 @@ def _vector_add(typing_context, data, indices, begin, end, moves, W):
     return types.void(data, indices, types.int64, types.int64, moves, W), _add_code
 
 
-FLOAT, INT32, INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+FLOAT, INT64 = ir.FloatType(), ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, LANES)
 
 
@@ -68,12 +69,8 @@ class _Entries:
 
     def value(self, k):
         """Return data_k in all lanes."""
-        builder = self.builder
-        x = builder.load(builder.gep(self.data.data, [k]))
-        x = x if x.type == FLOAT else builder.fptrunc(x, FLOAT)
-        undefined = ir.Constant(VECTOR, ir.Undefined)
-        zeros = ir.Constant(ir.VectorType(INT32, LANES), [0] * LANES)
-        return builder.shuffle_vector(builder.insert_element(undefined, x, INT32(0)), undefined, zeros)
+        x = self.builder.load(self.builder.gep(self.data.data, [k]))
+        return all_lanes(self.builder, x if x.type == FLOAT else self.builder.fptrunc(x, FLOAT), LANES)
 
     def row_of(self, W, k):
         """Return the address of the row of W for entry k."""
@@ -92,16 +89,13 @@ class _Entries:
     def store(self, value, pointer):
         self.builder.store(value, pointer).align = 4
 
-    def plus_product(self, total, x, y):
-        return self.builder.fadd(self.builder.fmul(x, y, flags=("contract",)), total, flags=("contract",))
-
 
 def _products_code(context, builder, signature, args):
     row = _Entries(context, builder, signature, args)
     W, sums = row.others
     total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * LANES))
     with row.each() as (k, _):
-        builder.store(row.plus_product(builder.load(total), row.value(k), row.load(row.row_of(W, k))), total)
+        builder.store(plus_product(builder, builder.load(total), row.value(k), row.load(row.row_of(W, k))), total)
     row.store(builder.load(total), row.vector_at(sums, INT64(0)))
     return context.get_dummy_value()
 
@@ -112,7 +106,7 @@ def _add_code(context, builder, signature, args):
     moved = row.load(row.vector_at(moves, INT64(0)))
     with row.each() as (k, _):
         place = row.row_of(W, k)
-        row.store(row.plus_product(row.load(place), row.value(k), moved), place)
+        row.store(plus_product(builder, row.load(place), row.value(k), moved), place)
     return context.get_dummy_value()
 
 
