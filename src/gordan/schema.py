@@ -158,7 +158,7 @@ DECIMAL = Form((float,), "a number", lambda value: value if math.isfinite(value)
 def strict_json(content: str | bytes) -> Any:
     """Parse JSON in UTF-8; raise a ValueError if a name occurs twice, a number is not finite, or 0 is written "-0"."""
     content = content if isinstance(content, str) else bytes(content).decode()
-    return json.loads(content, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+    return json.loads(content, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_json_float, parse_int=_json_int)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -172,11 +172,11 @@ def _refuse(spelling: str) -> Any:
     raise ValueError(f"{spelling} is no JSON")
 
 
-def _whole(spelling: str) -> int:
+def _json_int(spelling: str) -> int:
     return int(spelling) if spelling != "-0" else _refuse(spelling)
 
 
-def _finite(spelling: str) -> float:
+def _json_float(spelling: str) -> float:
     value = float(spelling)
     if not math.isfinite(value):
         raise ValueError(f"{spelling} is not finite")

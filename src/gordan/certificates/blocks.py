@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,8 +49,7 @@ class Margins:
             radius = slack * error(absolute + np.abs(b), d + 1.0)
             strict = (((sums + b) * self.signs - radius > 0) | (self.signs == 0)).all(axis=0) & np.isfinite(length)
             lo = (sums + counted) * self.signs - radius
-            sides = (1, -1) if self.intercept.grouped else (0,)
-            lows = [np.min(np.where(self._group(side), lo, math.inf), axis=0) / len(sides) for side in sides]
+            lows = [np.min(np.where(own, lo, math.inf), axis=0) / len(self._groups) for own in self._groups]
             total = below(np.sum([below(low) for low in lows], axis=0))
             whole = _lengths(np.vstack((W, counted / self.intercept.column))) if self.intercept.in_norm else length
             margin = below(total / whole)
@@ -66,12 +66,11 @@ class Margins:
         """
         n, d = self.X.shape
         with np.errstate(all="ignore"):
-            sides = (1, -1) if self.intercept.grouped else (0,)
             q = np.zeros_like(P)
             usable = (((P >= 2.0**-400) & (P <= 2.0**400) & (self.signs != 0)) | (P == 0)).all(axis=0)
-            for side in sides:
-                part = np.where(self._group(side), P, 0.0)
-                q += part * (1 / (np.sum(part, axis=0) * len(sides)))  # a class without weight gives 0·∞ = NaN
+            for own in self._groups:
+                part = np.where(own, P, 0.0)
+                q += part * (1 / (np.sum(part, axis=0) * len(self._groups)))  # a class without weight gives 0·∞ = NaN
             signed = q * self.signs
             centre, sizes = np.einsum("ij,ik->jk", self.X, signed), self.norms
             if self.intercept.in_norm:
@@ -81,9 +80,10 @@ class Margins:
             bound = above(_lengths(centre) + above(slack * radius))
             return np.where(usable & (bound < math.inf), bound, math.inf)
 
-    def _group(self, side: int) -> Array:
-        """Return a mask (n × m) of the rows with this sign, or of all rows that are not left out if `side` is 0."""
-        return np.asarray(self.signs == side if side else self.signs != 0)
+    @cached_property
+    def _groups(self) -> list[Array]:
+        """Masks (n × m) of the rows of each class if the intercept is free, else one of all rows that are not left out."""
+        return [self.signs > 0, self.signs < 0] if self.intercept.grouped else [self.signs != 0]
 
 
 def _lengths(W: Array) -> Array:

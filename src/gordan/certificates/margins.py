@@ -336,8 +336,7 @@ class Margin:
                 most = (Fraction(upper) + Fraction(error * self._norm_ratio(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
                 if not bounds.norm_at_most(entries, most, self.norm, dual=False):
                     return False
-        combination = self.exact_combination(p)
-        if combination is None:
+        if (combination := self.exact_combination(p)) is None:
             return False
         entries, unit = combination
         return bounds.norm_at_most(entries, Fraction(upper) / unit, self.norm, dual=False)
@@ -348,8 +347,7 @@ class Margin:
         For s = 2 the distance is ‖Aᵀp‖₂ - ε. For s = ∞ the size of every entry is reduced by ε, but not below 0. For s = 1 the
         nearest perturbation reduces the largest entries to a common level, which leaves min(|entry|, level).
         """
-        combination = self.exact_combination(p)
-        if combination is None:
+        if (combination := self.exact_combination(p)) is None:
             return False
         entries, unit = combination
         epsilon, most = Fraction(self.robust) / unit, Fraction(upper) / unit
@@ -413,8 +411,7 @@ class Margin:
 
     def exact_upper(self, p: Array) -> float:
         """Return an upper bound on γ* from p in exact arithmetic, rounded up to a float; infinite if p proves none."""
-        combination = self.exact_combination(p)
-        if combination is None:
+        if (combination := self.exact_combination(p)) is None:
             return math.inf
         entries, unit = combination
         if math.isinf(self.norm) or sum(map(bool, entries)) <= 1:

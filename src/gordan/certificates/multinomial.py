@@ -117,8 +117,10 @@ class Weights(NamedTuple):
         return xp.einsum("ij,il->jl", self.alpha, self.alpha / xp.where(c > 0, c, 1.0)[:, None])
 
     def numbers(self, s: Any, c: Any) -> Any:
-        """Return a bound on Σ|α - α'| except for weights that count as 0, the number of rows with scores that are not finite, and
-        the largest drift."""
+        """Return a bound on Σ|α - α'|, the number of rows with scores that are not finite, and the largest drift.
+
+        Weights that count as 0 are not included in the bound.
+        """
         xp = namespace(s)
         odd = xp.where((c > 0) & ~xp.isfinite(s).all(1), 1.0, 0.0 * c)
         return xp.stack(((2 * self.drift * self.others).sum(), odd.sum(), self.drift.max()))

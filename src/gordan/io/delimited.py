@@ -131,11 +131,9 @@ class Cells:
         self._missing: Counter[int] = Counter()
         self._row = 0  # the number of the next row in the file
         self._records = self._reader()
-        start = text.place
-        header = self._next_record()
+        header: list[str] | None = []
         while header == []:  # blank lines
-            start = text.place
-            header = self._next_record()
+            start, header = text.place, self._next_record()
         if header is None:
             raise InputError(f"{text.path} is empty; a header and rows are needed")
         self._first_line = start[1]

@@ -155,7 +155,6 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     if is_mapped(array) and array.nbytes >= LARGE_FILE_BYTES and not usable:
         return _sliced(array)
     names = column_names(X, array.shape[1])
-
     if array.dtype == np.float64 and isinstance(X, (list, tuple)):
         _check_large(X, array, first)
     return Dense(np.ascontiguousarray(_real(array, partial(_cell, first=first, names=names))))
@@ -230,8 +229,10 @@ def _copied(array: Array, lo: int, rows: int) -> Dense:
 
 
 def column_names(X: Any, d: int) -> list[str] | None:
-    """Return the names of the d columns of a data frame (or anything else with `columns`) or of a patsy or formulaic design
-    matrix, else None."""
+    """Return the names of the d columns of X, or None if it has no names.
+
+    Data frames, anything else with `columns`, and design matrices of patsy and formulaic have names.
+    """
     design = getattr(X, "design_info", getattr(X, "model_spec", X))
     names = getattr(design, "column_names", getattr(X, "columns", None))
     try:

@@ -29,8 +29,11 @@ def shuffle(rows, count, state):
 
 @compiled_in_order
 def _step(g, x, cap, square, floor, ceiling, reflect):
-    """Return the new x of one coordinate, its violation, and whether the row may be shrunk: it is at a bound, and its gradient is
-    beyond the largest violations of the previous epoch. With `reflect`, x moves twice as far, but never back."""
+    """Return the new x of one coordinate, its violation, and whether the row may be shrunk.
+
+    It may be if it is at a bound and its gradient is beyond the largest violations of the previous epoch. With `reflect`, x moves
+    twice as far, but never back.
+    """
     if reflect:
         return (min(x - 2.0 * g / square, cap), g, False) if g < 0.0 else (x, 0.0, False)
     if x <= 0.0:
@@ -152,8 +155,10 @@ def _square(u):
 
 @compiled_in_order
 def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows, u):
-    """Set direction = ratio · direction - share · residual and u = Σ_k direction_k A_rows[k]; the last entry of u belongs to the
-    constant column, whose entries are y_i · column."""
+    """Set direction = ratio · direction - share · residual and u = Σ_k direction_k A_rows[k].
+
+    The last entry of u belongs to the constant column, whose entries are y_i · column.
+    """
     constant = 0.0
     u[:] = 0.0
     for k in range(rows.shape[0]):

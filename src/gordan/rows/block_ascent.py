@@ -1,5 +1,7 @@
-"""Dual coordinate ascent for several label vectors of the same sparse rows, which reads each row once for all of them, and
-products of the Gram matrix of these rows with a block of vectors."""
+"""Dual coordinate ascent for several label vectors of the same sparse rows, which reads each row once for all of them.
+
+The same loops multiply the Gram matrix of these rows by a block of vectors.
+"""
 
 from __future__ import annotations
 

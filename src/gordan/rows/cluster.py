@@ -168,7 +168,6 @@ class Cluster(InBlocks):
         super().__init__(chunks, d, dtype, kind="dask")
         self.worth_it = WORTH_IT
         self.workers = Workers(client)
-        self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
         self._cached_vectors: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
@@ -274,7 +273,7 @@ class Cluster(InBlocks):
 
     def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Any | None, threads: int) -> Lowest:
         """Return the k rows of smallest score by one reduction of O(k) numbers of each worker."""
-        over_rows = self.firsts, signs, None if groups is None else self.groups_to_storage(groups, "halves")
+        over_rows = self.ends[:-1].tolist(), signs, None if groups is None else self.groups_to_storage(groups, "halves")
         found: Lowest = self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
         return found
 

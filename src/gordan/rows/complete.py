@@ -25,8 +25,11 @@ def is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Complete:
-    """Which of n rows are kept: their positions, the number of missing cells in each column that has some, and the number of
-    complete rows that are left out because their weight is zero."""
+    """Which of n rows are kept, by position.
+
+    `missing` has the number of missing cells of each column that has some, and `zero` is the number of complete rows that are
+    left out because their weight is zero.
+    """
 
     n: int
     kept: Array

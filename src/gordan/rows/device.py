@@ -174,15 +174,12 @@ class Device(Storage):
         if not self.is_finite(s):
             return Lowest(k, [], [], False)
         if groups is None:
-            rows, scores = self._smallest(s, k)
-            return Lowest(k, [rows], [scores], True)
-        groups = self.to_storage(zeros_and_ones(groups, "halves", self.n) if isinstance(groups, np.ndarray) else groups, "halves")
-        found = []
-        for g in (0, 1):  # selected where the scores are
-            own = s + 0.0
-            own[groups != g] = math.inf
-            i, lowest = self._smallest(own, k)
-            found.append((i[lowest < math.inf], lowest[lowest < math.inf]))
+            found = [self._smallest(s, k)]
+        else:
+            halves = zeros_and_ones(groups, "halves", self.n) if isinstance(groups, np.ndarray) else groups
+            halves = self.to_storage(halves, "halves")
+            both = (self._smallest(s.masked_fill(halves != g, math.inf), k) for g in (0, 1))  # selected where the scores are
+            found = [(i[lowest < math.inf], lowest[lowest < math.inf]) for i, lowest in both]
         return Lowest(k, [i for i, _ in found], [lowest for _, lowest in found], True)
 
     @_within_memory
@@ -283,8 +280,11 @@ class Device(Storage):
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Return the moments: over all rows in the narrow type, precise enough for a direction; over few rows in float64, because
-        an interior point weights some rows up to 10¹⁵ times as much as others."""
+        """Return the moments as `Storage` says, computed in the narrow type over all rows and in float64 over some of them.
+
+        The narrow type is precise enough for a direction. Over few rows, an interior point weights some rows up to 10¹⁵ times as
+        much as others.
+        """
         torch = torch_for()
         kind = self.narrow if i is None else torch.float64
         size = self.d + constant
@@ -449,8 +449,10 @@ class Device(Storage):
 
 
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
-    """Return e^{z - peak} in float64 for k vectors v (rows of z and s), after raising the peaks in `tally` (k, 4) and rescaling
-    the sums accordingly; rows that are not `mine` have weight zero."""
+    """Return e^{z - peak} in float64 for k vectors v, to which the rows of z and s belong.
+
+    Before that, the peaks in `tally` (k, 4) are raised and the sums rescaled. Rows of X that are not `mine` have weight zero.
+    """
     torch = torch_for()
     z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total
     s = s.to(torch.float64)

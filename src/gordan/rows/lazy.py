@@ -218,9 +218,7 @@ def read_on(client: Any, path: Path, label: str | None, drop: Sequence[str | int
 
     The workers must see the files under the same path. The parameters are those of `gordan.io.read`.
     """
-    paths = [path]
-    if path.is_dir():
-        paths = sorted([*path.glob("*.parquet"), *path.glob("*.npy")])
+    paths = sorted([*path.glob("*.parquet"), *path.glob("*.npy")]) if path.is_dir() else [path]
     if not paths:
         raise InputError(f"{path} is a folder without Parquet or .npy files; put the blocks of the table there")
     engine = Workers(client)

@@ -304,8 +304,10 @@ class Dense(_Memory):
         rows: Array = self.arrays[0][lo:hi]
         return rows
 
-    def _piece(self, lo: int, hi: int) -> Array:
+    def _piece(self, lo: int = 0, hi: int | None = None) -> Array:
         return self.spread(lo, hi).astype(np.float64, copy=False)
+
+    plain = _piece
 
     def block(self, lo: int, hi: int, first: int = 0) -> DenseBlock:
         """Return rows lo..hi-1 as proofs read them."""
@@ -316,10 +318,6 @@ class Dense(_Memory):
         values = self.arrays[0][i].astype(np.float64)
         columns = np.flatnonzero(values)
         return columns, values[columns]
-
-    def plain(self) -> Array:
-        whole: Array = self.arrays[0].astype(np.float64, copy=False)
-        return whole
 
     def _with_arrays(self, X: Array) -> Dense:
         return Dense(X)

@@ -134,8 +134,10 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
 
 
 def room(device: Any, enough: float) -> int:
-    """Return the free bytes of a GPU; if there are not `enough`, include those that torch caches, which take a millisecond to
-    count."""
+    """Return the free bytes of a GPU, including those that torch caches if there are not `enough` without.
+
+    Counting the latter takes a millisecond.
+    """
     cuda = torch_for().cuda
     free = int(cuda.mem_get_info(device)[0])
     return free if free >= enough else free + int(cuda.memory_reserved(device) - cuda.memory_allocated(device))
@@ -267,8 +269,10 @@ class TensorBlock(DenseBlock):
 
 
 def device_is_ieee(X: Any) -> bool:
-    """Return whether float64 arithmetic is that of IEEE 754 where the tensor is: subnormals survive, also when entries of X are
-    converted, and rounding is to nearest."""
+    """Return whether float64 arithmetic is that of IEEE 754 where the tensor is.
+
+    Subnormals must survive, also when entries of X are converted, and rounding must be to nearest.
+    """
     torch = torch_for()
     kind = torch.finfo(X.dtype)
     least = kind.smallest_normal * kind.eps

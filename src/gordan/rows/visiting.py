@@ -33,8 +33,11 @@ NARROW_BELOW_TIMES_D = 4
 
 
 class EpochStats(NamedTuple):
-    """Statistics of an ascent: the largest violation of optimality and the lowest score of its last epoch, the number of epochs,
-    and the share of the rows visited in the last epoch that reached or left a bound (`turned`)."""
+    """Statistics of an ascent.
+
+    `violation` is the largest violation of optimality of its last epoch and `lowest` the lowest score; `epochs` is the number of
+    epochs, and `turned` the share of the rows visited in the last one that reached or left a bound.
+    """
 
     violation: float
     lowest: float
@@ -137,8 +140,11 @@ class Face:
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When `equalize_scores` stops: when no score differs from the mean of its group by more than `target`, or by more than
-    `rough` while some z is out of bounds; after `most` steps; or when `go_on`, called now and then, returns False."""
+    """When `equalize_scores` stops.
+
+    It stops when no score differs from the mean of its group by more than `target`, or by more than `rough` while some z is out
+    of bounds; after `most` steps; or when `go_on`, called now and then, returns False.
+    """
 
     target: float
     rough: float
