@@ -127,8 +127,13 @@ class FieldSpec(NamedTuple):
     since: int = 1
 
     def form_for(self, kind: Kind) -> Form:
-        """Return what the field holds in a certificate of this kind."""
+        """Return what the field holds in a certificate of this kind, as one value or as each of a list."""
         return self.form or (WHOLE if kind in EXACT else REAL)
+
+    def in_file(self, kind: Kind, length: int | None = None) -> Form:
+        """Return how the field is written and read: None, one value, or a list of values (of this length)."""
+        form = self.form_for(kind)
+        return optional(form if self.length is None else each(form, form.words, length))
 
 
 def _spec(*args: Any, **kwargs: Any) -> Mapping[str, FieldSpec]:
@@ -231,10 +236,8 @@ class Certificate:
         """Return the certificate as one JSON object, with the fields of its kind."""
         content: dict[str, Any] = {"format": FORMAT}
         for entry in _fields_of(self.kind):
-            spec, value = entry.metadata["spec"], getattr(self, entry.name)
-            write = spec.form_for(self.kind).write
-            plain = value if value is None else write(value) if spec.length is None else [write(item) for item in value]
-            content[entry.name] = plain
+            value = getattr(self, entry.name)
+            content[entry.name] = entry.metadata["spec"].in_file(self.kind).write(value)
             if entry.name == "classes":
                 content["class_type"] = next(name for name, kind in LABELS.items() if isinstance(value[0], kind))
         return json.dumps(content, allow_nan=False)
@@ -308,8 +311,10 @@ def _from_json_object(content: dict[str, Any], first: bool) -> Certificate:
     wanted, present = {entry.name for entry in known} | {"class_type"}, {*content}
     if present != wanted or (first and kind not in FIRST_KINDS):
         raise ValueError(f"missing fields: {sorted(wanted - present)}; unknown fields: {sorted(present - wanted)}")
-    lengths = _named_lengths(content)
-    found = {entry.name: _read_field(entry, content[entry.name], kind, lengths) for entry in known}
+    lengths, found = _named_lengths(content), {}
+    for entry in known:
+        spec = entry.metadata["spec"]
+        found[entry.name] = spec.in_file(kind, lengths.get(spec.length, spec.length or None)).read(content[entry.name])
     found["classes"] = _read_classes(content["classes"], content["class_type"])
     return Certificate(**found)
 
@@ -324,17 +329,6 @@ def _named_lengths(content: Mapping[str, Any]) -> dict[Any, int]:
         raise ValueError(f"model {model!r}")
     plane = classes * block if content.get("loss") == Loss.MULTINOMIAL else planes[model]
     return {"n": n, "plane": plane, "rows": len(schema.listed(content["rows"])), "classes": classes}
-
-
-def _read_field(entry: Field[Any], plain: Any, kind: Kind, lengths: Mapping[Any, int]) -> Any:
-    """Return the value of a field from what JSON holds for it."""
-    spec = entry.metadata["spec"]
-    read, length = spec.form_for(kind).read, spec.length
-    if plain is None and entry.default is None:
-        return None
-    if length is None:
-        return read(plain)
-    return tuple(read(item) for item in schema.listed(plain, lengths.get(length, length or None)))
 
 
 def _read_classes(values: Any, kind: Any) -> tuple[Label, ...]:

@@ -155,10 +155,6 @@ class Observations:
         plain = replace(proof, lower=None, upper=None, rows=(), weights=()) if proof.kind == "separator" else proof
         return replace(plain, model=self.model, intercept=self.intercept.value, classes=self.classes, shape=self.shape)
 
-    def to_model_rows(self, certificate: Certificate, rows: Problem) -> Certificate:
-        """Return what a certificate about the data claims about the rows of A, which are given as a problem."""
-        return replace(certificate, model="logistic", intercept="none", classes=rows.classes, shape=(rows.X.n, rows.X.d))
-
 
 def _positive(y: Any, n: int) -> Array:
     """Return 1 for each positive count and 0 for each zero; counts may be any nonnegative finite numbers."""

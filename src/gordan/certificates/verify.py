@@ -380,7 +380,8 @@ def _check_model(certificate: Certificate, X: Any, y: Any) -> Check:
             made, of = given.ordered(certificate.classes).model_rows()
     except NotIEEE as error:
         return Check(False, claim, str(error))
-    found = check(given.to_model_rows(certificate, made), made)
+    claimed = replace(certificate, model="logistic", intercept="none", classes=made.classes, shape=(made.X.n, made.X.d))
+    found = check(claimed, made)
     return replace(found, claim=claim, reason=re.sub(r"(?<=^row )\d+", lambda row: str(of[int(row[0])]), found.reason))
 
 
