@@ -266,7 +266,8 @@ class Multinomial:
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
-        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.SUM_BLOCK * U
+        wider = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack))
+        rounding = 1 + 4 * bounds.SUM_BLOCK * U
         for part, s, radius, own, c in self._parts(scores, b):
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
@@ -274,8 +275,8 @@ class Multinomial:
             mixed += found.mixed(own, c).sum(axis=0)
             if slack != 1:
                 by_class, more = found.drifts(s, norms[part] + in_norm)
-                drifts += [bounds.near_sum(np.ascontiguousarray(row)) * go for row in by_class.T]
-                drift = Drift(*(have + bounds.near_sum(terms) * go for have, terms in zip(drift, more, strict=True)))
+                drifts += [bounds.near_sum(np.ascontiguousarray(row)) * rounding for row in by_class.T]
+                drift = Drift(*(have + bounds.near_sum(terms) * rounding for have, terms in zip(drift, more, strict=True)))
         v = self.X.remembered("block combination", signed, lambda: self.X.combination(signed))
         used, counted = np.flatnonzero(signed.any(axis=1)), self.c > 0
         sizes = norms[used] + in_norm

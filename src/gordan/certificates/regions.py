@@ -229,7 +229,7 @@ def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, l
     y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], balls.sizes, balls.shifts, ends))
     c = c[:, None] * abs(y)
     if slack > 1:
-        norms, slack = norms * _more_terms(block.d), dense_slack(block.d, terms, slack)
+        norms, slack = norms * _dense_norm_factor(block.d), dense_slack(block.d, terms, slack)
     away = _distance(norms, towards - slack * error(norms * far, terms + 1.0), far)
     reach = xp.where(away == 0, 0.0, away * (r * (1 + 8 * U)))  # NaN shows, and proves nothing
     radius = slack * error(norms * length, terms + 1.0) + reach + TINY
@@ -505,10 +505,10 @@ def distances(X: Matrix, origin: Array, slack: float = 1.0) -> Array:
         products = Products.of(X, origin)
         wide = 1.0 if slack == 1 else float(np.max(dense_slack(X.d, products.terms, slack)))
         towards, _ = products.scores(0.0, np.ones(X.n), wide)
-        return np.asarray(_distance(X.norms * (1.0 if slack == 1 else _more_terms(X.d)), towards, bounds.length(origin)))
+        return np.asarray(_distance(X.norms * (1.0 if slack == 1 else _dense_norm_factor(X.d)), towards, bounds.length(origin)))
 
 
-def _more_terms(d: int) -> float:
+def _dense_norm_factor(d: int) -> float:
     """Return a factor for bounds on norms, if another form of X may have d terms in every row."""
     return 1 + 4 * U * (d + 16)
 

@@ -118,8 +118,7 @@ def _independent(dependent: Sequence[Relation], columns: int) -> list[int] | Non
 
 def relations_hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept) -> bool:
     """Return whether the relations are well-formed and hold exactly on all rows, whatever the labels are."""
-    independent = _independent(dependent, intercept.columns(problem.X.d)) is not None
-    return independent and _hold(problem, dependent, intercept, None)
+    return _independent(dependent, intercept.columns(problem.X.d)) is not None and _hold(problem, dependent, intercept, None)
 
 
 def _hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept, among: Array | None) -> bool:

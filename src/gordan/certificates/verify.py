@@ -681,6 +681,7 @@ def _interval(c: Certificate) -> str:
 
 # How a claim names the intercept; a free one is the default.
 _INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a penalized intercept"}
+_PLANES = {"free": "plane", "none": "plane through the origin", "penalized": "plane"}
 
 
 def _margin_words(c: Certificate) -> str:
@@ -713,14 +714,12 @@ def _witness_claim(c: Certificate) -> str:
 
 def _quasi_separation_claim(c: Certificate) -> str:
     """Return the claim of a quasi-separation."""
-    plane = "plane through the origin" if c.intercept == "none" else "plane"
-    return f"the data is quasi-completely separated: some {plane} separates it weakly, and none strictly"
+    return f"the data is quasi-completely separated: some {_PLANES[c.intercept]} separates it weakly, and none strictly"
 
 
 def _overlap_claim(c: Certificate) -> str:
     """Return the claim of an overlap."""
-    plane = "plane through the origin" if c.intercept == "none" else "plane"
-    return f"the data overlaps: no {plane} separates it, not even weakly"
+    return f"the data overlaps: no {_PLANES[c.intercept]} separates it, not even weakly"
 
 
 class KindCheck(NamedTuple):

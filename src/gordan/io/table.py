@@ -157,9 +157,9 @@ class Wanted:
 
     def count(self, fixed: str) -> int | None:
         """Return the number of wanted features (None: all) for a format without column names; `fixed` says why in an error."""
-        if self.label is not None or not (self.features is None or isinstance(self.features, int)):
+        if self.label is not None or self.by_name:
             raise InputError(f"{fixed}; leave out label= and names")
-        return self.features
+        return self.features if isinstance(self.features, int) else None
 
     def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
         """Return the positions of the label column (None if there is none) and of the features in a file of `width` columns."""

@@ -154,7 +154,7 @@ def _square(u):
 
 
 @compiled_in_order
-def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows, u):
+def _set_direction(residual, share, ratio, direction, arrays, signs, scale, column, rows, u):
     """Set direction = ratio · direction - share · residual and u = Σ_k direction_k A_rows[k].
 
     The last entry of u belongs to the constant column, whose entries are y_i · column.
@@ -171,7 +171,7 @@ def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows
 
 
 @compiled_in_order
-def _less_means(gradient, share, groups, weights, residual):
+def _set_residual(gradient, share, groups, weights, residual):
     """Set residual to the gradient minus its mean in each group, weighted by share; return its largest entry and its size."""
     first, second = 0.0, 0.0
     for k in range(gradient.shape[0]):
@@ -201,7 +201,7 @@ def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, 
         first, second = first + (share[k] if groups[k] == 0 else 0.0), second + (share[k] if groups[k] != 0 else 0.0)
     weights = max(first, SMALLEST), max(second, SMALLEST)
     for step in range(most):
-        worst, size = _less_means(gradient, share, groups, weights, residual)
+        worst, size = _set_residual(gradient, share, groups, weights, residual)
         tally[1] = worst
         if not worst > target:
             return step
@@ -212,7 +212,7 @@ def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, 
             rough = 0.0
         ratio = size / tally[0] if tally[0] > 0.0 else 0.0
         tally[0] = size
-        _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows, u)
+        _set_direction(residual, share, ratio, direction, arrays, signs, scale, column, rows, u)
         curvature = _square(u)
         if not curvature > 0.0:  # the residual is rounding error
             tally[1] = 0.0

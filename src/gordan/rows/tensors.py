@@ -277,7 +277,7 @@ def device_is_ieee(X: Any) -> bool:
     kind = torch.finfo(X.dtype)
     least = kind.smallest_normal * kind.eps
     ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [LEAST], [HALF_UNIT]))
-    looks = [
+    cases = [
         (X.new_tensor([least]).double(), [least]),
         (tiny * ones, [LEAST, -LEAST]),
         (ones + half * ones, [1.0, -1.0]),
@@ -288,5 +288,5 @@ def device_is_ieee(X: Any) -> bool:
     # matrix products that sum 1, a number 40 bits smaller, and -1, over and over
     small = 2.0**-40
     A = torch.tensor([1.0, small, -1.0], dtype=torch.float64, device=X.device).repeat(64, 64)
-    looks.append(((A @ torch.ones((A.shape[1], 8), dtype=torch.float64, device=X.device)).reshape(-1), [64 * small] * 512))
-    return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in looks)
+    cases.append(((A @ torch.ones((A.shape[1], 8), dtype=torch.float64, device=X.device)).reshape(-1), [64 * small] * 512))
+    return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in cases)

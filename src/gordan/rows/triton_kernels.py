@@ -77,11 +77,12 @@ def softmin(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, GROUPS: tl.constexpr, UNIFORM: tl.constexpr,
     EVEN: tl.constexpr, NARROW: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Set scores_i = y_i (unit · x_i·v + b) and, per program, the peak, Σ e^{z_i - peak}, Σ y_i e^{z_i - peak}, the lowest score,
-    and Σ e^{z_i - peak} y_i x_i, where z = log p_0 - scores.
+    """Set scores_i = y_i (unit · x_i·v + b), and the `tally` and `acc` of each program.
 
-    `v` holds d entries, then unit and b; scores are summed in its type, combinations in that of `acc`. With two GROUPS, every
-    other program belongs to the second: group g has the rows order[ends[g]:ends[g+1]], and no program sees rows of both.
+    With z = log p_0 - scores, these are the peak, Σ e^{z_i - peak}, Σ y_i e^{z_i - peak} and the lowest score, and
+    Σ e^{z_i - peak} y_i x_i. `v` holds d entries, then unit and b; scores are summed in its type, combinations in that of `acc`.
+    With two GROUPS, every other program belongs to the second: group g has the rows order[ends[g]:ends[g+1]], and no program
+    sees rows of both.
     """
     wide = v.dtype.element_ty
     narrow = acc.dtype.element_ty
