@@ -247,7 +247,8 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
         (["--loss", "hinge", "--norm", "inf"], "--norm cannot be combined with --loss"),
         (["--loss", "hinge", "--multi-class", "ovr"], "--multi-class cannot be combined with --loss"),
         (["--loss", "hinge", "--multi-class", "ovo"], "--multi-class cannot be combined with --loss"),
-        (["--loss", "hinge", "--C", "-1"], "C is -1.0; pass a positive finite number"),
+        (["--loss", "hinge", "--C", "-1"], "gordan: --C is -1.0; pass a positive finite number"),
+        (["--loss", "hinge", "--tol", "0"], "gordan: --tol is 0.0; pass a positive number"),
         (["--loss", "squared"], "is not one of"),
     ],
 )

@@ -866,6 +866,8 @@ def test_two_counts_in_a_formula_are_told_how_to_be_expanded(left):
         gordan.diagnose(f"{left} ~ dose", data=frame)
     found = run_told(refusal, frame=frame)
     assert (found.kind, found.rows, found.weights.tolist()) == ("quasi-complete", (1, 4), [4, 2, 3, 5])
+    with pytest.raises(gordan.InputError, match="needs one outcome on its left side"):  # two rows each would not be counts
+        gordan.diagnose(f"{left} ~ dose", data=frame, model="poisson")
 
 
 def test_weights_of_proportions_are_in_the_code():

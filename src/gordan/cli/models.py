@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 import typer
 
-from gordan.arrays import seconds_at_most
+from gordan.arrays import positive, seconds_at_most
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.cli.answers import headline, print_json, print_line, print_lines, print_notes, print_witness, require_output
@@ -53,6 +53,7 @@ from gordan.rows import stored
 from gordan.rows.storage import require_finite
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, Witness
+from gordan.verdicts.loss import checked_C
 from gordan.verdicts.weights import row_weights
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class ClassifierOptions:
         None
     )
     multi_class: WithMultiClass = None
-    norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
+    norm: Annotated[float, typer.Option(min=2, help="Norm of feature space, from 2 to inf.")] = 2.0
     nu: Annotated[
         float | None, typer.Option(help="Fit a soft margin: at most this share of the rows lies inside the margin.")
     ] = None
@@ -113,7 +114,7 @@ class ClassifierOptions:
         assert self.loss is not None
         return LossParameters(
             self.loss.value,
-            1.0 if self.C is None else self.C,
+            1.0 if self.C is None else checked_C(self.C, "--C"),
             intercept=self.intercept.value,
             tol=self.tol,
             class_weight=class_weights(self.class_weight, data),
@@ -161,6 +162,7 @@ def fit(
     found; no model is written. 75: stopped by SIGTERM; with --checkpoint, rerun the command to resume. A finished fit removes
     its checkpoint.
     """
+    positive(asked.tol, "--tol")
     require_output(output, source.file)
     require_output(checkpoint, source.file)
     if checkpoint is not None and checkpoint.resolve() == output.resolve():

@@ -43,7 +43,8 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
     if not hasattr(data, "columns"):
         given = "a formula needs its data" if data is None else f"data is not a data frame but of type {type(data).__name__}"
         raise InputError(f"{given}: diagnose({formula!r}, data=frame)")
-    parsed, variables = _parsed(formula, [name for name in data.columns if not (isinstance(weights, str) and name == weights)])
+    usable = [name for name in data.columns if not (isinstance(weights, str) and name == weights)]
+    parsed, variables = _parsed(formula, usable, model)
     import formulaic
 
     outcome = str(next(iter(parsed.lhs)))
@@ -69,7 +70,7 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
     return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, complete=complete)
 
 
-def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
+def _parsed(formula: str, columns: Sequence[str], model: str) -> tuple[Any, set[str]]:
     """Parse the formula, and find its variables; "." stands for those of the columns that it does not name."""
     formulaic = import_extra("formulaic", "stats", "a formula")
     try:
@@ -83,7 +84,7 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
     left = [*map(str, getattr(found, "lhs", ()))]
     pair = CBIND.fullmatch(left[0]) if len(left) == 1 else None
     left = left if pair is None else [*pair.groups()]
-    if len(left) == 2 and {*left} <= {*columns} and not isinstance(found.rhs, tuple):
+    if model == "logistic" and len(left) == 2 and {*left} <= {*columns} and not isinstance(found.rhs, tuple):
         refuse_pair_of_counts(formula, left)
     if len(left) != 1 or isinstance(found.rhs, tuple):
         raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")

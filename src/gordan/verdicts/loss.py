@@ -336,13 +336,9 @@ def minimize_loss(
     ('solved', True, 1)
     """
     chosen = Loss.of(loss)
-    if not (is_number(C) and 0 < C < math.inf):
-        raise InputError(f"C is {C!r:.60}; pass a positive finite number")
-    if float(C) != C:
-        raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
     options = LossOptions(
         loss=chosen,
-        C=float(C),
+        C=checked_C(C),
         intercept=Intercept.of(intercept),
         tol=positive(tol, "tol"),
         class_weight=class_weight,
@@ -359,6 +355,15 @@ def minimize_loss(
     file = None if checkpoint is None else Checkpoint(checkpoint)
     question = question_of(problem, budget, options, sample_weight, start)
     return result_of(replace(question, play=replace(question.play, checkpoint=file)))
+
+
+def checked_C(C: Any, name: str = "C") -> float:
+    """Return C as a float, or raise an InputError that calls it by this name."""
+    if not (is_number(C) and 0 < C < math.inf):
+        raise InputError(f"{name} is {C!r:.60}; pass a positive finite number")
+    if float(C) != C:
+        raise InputError(f"{name} is {C!r:.60}, an integer that float64 cannot hold; pass a float")
+    return float(C)
 
 
 class LossOptions(NamedTuple):
