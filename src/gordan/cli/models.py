@@ -52,7 +52,7 @@ from gordan.memory import fits
 from gordan.rows import stored
 from gordan.rows.storage import require_finite
 from gordan.statuses import Status
-from gordan.verdicts import LossResult, Witness
+from gordan.verdicts import Witness
 from gordan.verdicts.loss import checked_C
 from gordan.verdicts.weights import row_weights
 
@@ -179,7 +179,7 @@ def fit(
         else:
             loss_options = asked.loss_parameters(data, place.device)
             losses = _fitting(LossFitting, loss_options, data, watch, threads=threads, checkpoint=checkpoint)
-            found = fit_losses(losses, data, interrupts, watch, certificates=not no_certificates)
+            found = fit_losses(losses, data, interrupts, certificates=not no_certificates)
         watch.about("writing")
         if found.model is None:
             written = Saved()
@@ -326,20 +326,18 @@ def _margin_answer(outcome: Outcome, data: Data) -> Answer:
     )
 
 
-def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, watch: Watch, *, certificates: bool) -> Fit:
-    """Solve one problem after the other, until a signal comes."""
-    problems, results, answers = list(fitting.problems()), list[LossResult](), list[Answer]()
-    for k, binary in enumerate(problems):
-        if interrupts.pressed:
-            return Fit(answers, None, [])
-        watch.about(binary.name)
-        path = fitting.checkpoint_of(k)
-        resumed = path is not None and path.exists()
-        result = fitting.result(binary, k=k)
-        results.append(result)
-        about = fields("least losses", result, positive=binary.label, against=binary.other, resumed=resumed)
+def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, certificates: bool) -> Fit:
+    """Find the planes of all problems; there is no model if a signal comes before each has one."""
+    problems = list(fitting.problems())
+    paths = [fitting.checkpoint_of(k) for k in range(len(problems))]
+    resumed = [path is not None and path.exists() for path in paths]
+    results, answers = fitting.results(problems), list[Answer]()
+    for binary, result, path, again in zip(problems, results, paths, resumed, strict=False):
+        about = fields("least losses", result, positive=binary.label, against=binary.other, resumed=again)
         name = "" if binary.is_whole else f"{binary.name}: "
-        answers.append(Answer("", name + result.sentence, result.status.separable, result.status, [path], resumed, about))
+        answers.append(Answer("", name + result.sentence, result.status.separable, result.status, [path], again, about))
+    if interrupts.pressed and not (len(results) == len(problems) and all(result.w.any() for result in results)):
+        return Fit(answers, None, [])
     planes = [
         LeastPlane.of(result, described(result.certificate, binary, data) if certificates else None)
         for binary, result in zip(problems, results, strict=True)

@@ -310,7 +310,7 @@ class Fitting:
             if k == 0 or k in hard or time.perf_counter() < self.deadline:
                 tried[k] = self._attempts(k, self.X, binary, starts[k], none, hard.get(k))
         softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
-        found = self._loss_fitting(self.X).results([problems[k] for k in softened], [None] * len(softened))
+        found = self._loss_fitting(self.X).results([problems[k] for k in softened])
         least = dict(zip(softened, found, strict=True))
         return [
             self._concluded(binary, self.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
@@ -351,8 +351,7 @@ class Fitting:
         if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
-        losses = replace(self._loss_fitting(self.X), watch=None)  # a callback would prevent that problems are solved together
-        results = losses.results([problems[k] for k in others], [None] * len(others))
+        results = self._loss_fitting(self.X).results([problems[k] for k in others])
         for k, least in zip(others, results, strict=True):
             checkpoints = outcomes[k].checkpoints if k in outcomes else ()
             by_loss[k] = replace(self.outcome(k, problems[k], least=least), checkpoints=checkpoints)

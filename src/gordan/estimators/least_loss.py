@@ -174,25 +174,31 @@ class LossFitting:
             raise InputError(f"{binary.name}: {error}") from None
         return self._reported(binary, result)
 
-    def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
+    def results(self, problems: Sequence[Binary], starts: Sequence[Array] | None = None) -> list[LossResult]:
         """Find the planes of several problems about all rows with shared passes over X.
 
-        Problems for which no time is left are not started.
+        Problems for which no time is left are not started. With a checkpoint, which is for one problem, they are solved one by
+        one until an interrupt.
         """
-        if len(problems) < 2 or self.watch is not None:
-            return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
-        try:
-            many: Any = minimize_loss(
-                self.X,
-                np.array([binary.positive for binary in problems]).T,  # transposed: its columns are then contiguous
-                sample_weight=self.weights,
-                class_weight=self.options.class_weight if self.kind == "multilabel" else None,
-                start=None if any(start is None for start in starts) else [*starts],
-                **self._arguments(),
-            )
-        except InputError:  # one by one, so that the message names the class
-            return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
-        return [self._reported(binary, result) for binary, result in zip(problems, many, strict=True)]
+        if len(problems) > 1 and self.checkpoint is None:
+            try:
+                many: Any = minimize_loss(
+                    self.X,
+                    np.array([binary.positive for binary in problems]).T,  # transposed: its columns are then contiguous
+                    sample_weight=self.weights,
+                    class_weight=self.options.class_weight if self.kind == "multilabel" else None,
+                    start=starts,
+                    **self._arguments(),  # without the callback, with which no passes are shared
+                )
+                return [self._reported(binary, result) for binary, result in zip(problems, many, strict=True)]
+            except InputError:  # the message is to name the class
+                pass
+        found: list[LossResult] = []
+        for k, binary in enumerate(problems):
+            found.append(self.result(binary, None if starts is None else starts[k], k))
+            if found[-1].status is Status.INTERRUPTED:
+                break
+        return found
 
     def _reported(self, binary: Binary, result: LossResult) -> LossResult:
         """Return the result with its status for the `tol` of the fit, and print it if `verbose` says so."""

@@ -160,9 +160,9 @@ class LinearClassifier(Planes, LossParameters):
                 "which a row may have several; pass loss='logistic'"
             )
         problems = list(fitting.problems())
-        starts = self._starts(fitting.kind, fitting.classes, fitting.X.d) or [None] * len(problems)
+        starts = self._starts(fitting.kind, fitting.classes, fitting.X.d)
         if fitting.threads == 1:
-            results = self._solve_in_parallel(fitting.result, zip(problems, starts, strict=True))
+            results = self._solve_in_parallel(fitting.result, zip(problems, starts or [None] * len(problems), strict=True))
         else:
             results = fitting.results(problems, starts)
         self._keep(fitting.kind, fitting.classes, [LeastPlane.of(result, result.claim) for result in results])
