@@ -446,7 +446,7 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
 # What each command calls, and how to get there; each of them is made to raise.
 INNER = {
     "separate": ("gordan.separate", ["separate", "two.csv"]),
-    "fit": ("gordan.estimators.fitting.maximize_margin", ["fit", "two.csv", "-o", "new.gordan"]),
+    "fit": ("gordan.estimators.fitting.margin_of", ["fit", "two.csv", "-o", "new.gordan"]),
     "predict": ("gordan.cli.models.Model.scores", ["predict", "model.gordan", "two.csv"]),
     "verify": ("gordan.cli.proofs.verified_for", ["verify", "model.gordan", "two.csv"]),
     "diagnose": ("gordan.diagnose", ["diagnose", "two.csv"]),

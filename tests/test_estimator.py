@@ -32,7 +32,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gordan
-from gordan.estimators import InseparableWarning, MaxMarginClassifier
+from gordan.estimators import InseparableWarning, MaxMarginClassifier, fitting
 from gordan.io import Model
 
 # of wine, whose columns have other units
@@ -444,7 +444,7 @@ def apart(k, n, d, seed=0):
 def test_planes_of_several_classes_are_found_together(multi_class, intercept, monkeypatch):
     """Each is that of a call with its labels alone, and has a certificate about them."""
     X, y = apart(6, 72, 12)
-    monkeypatch.setattr("gordan.estimators.fitting.maximize_margin", None)
+    monkeypatch.setattr("gordan.estimators.fitting.margin_of", None)
     found = MaxMarginClassifier(multi_class=multi_class, intercept=intercept).fit(X, y, np.linspace(1, 2, len(y)))
     assert found.separable_ == [True] * len(found.coef_)
     assert found.n_iter_ > 1
@@ -490,17 +490,17 @@ def test_the_class_that_is_not_separable_from_the_rest_is_asked_first(monkeypatc
     """The hard margins of other classes are not wanted then; what is said of that class is what a single call says."""
     X, y = apart(5, 50, 6)
     X[3::5] = X[0::5] / 2 + X[1::5] / 2  # class 3 is between two others, which are not separable from the rest either
-    asked, real = [], gordan.maximize_margin
+    asked, real = [], fitting.margin_of
 
-    def noted(X, y, **options):
-        asked.append(y)
-        return real(X, y, **options)
+    def noted(problem, *given):
+        asked.append(problem.signs > 0)
+        return real(problem, *given)
 
-    monkeypatch.setattr("gordan.estimators.fitting.maximize_margin", noted)
+    monkeypatch.setattr(fitting, "margin_of", noted)
     found = MaxMarginClassifier(multi_class="ovr", **quiet).fit(X, y)
     k = found.separable_.index(False)
     np.testing.assert_array_equal(asked, [y == f"class {k}"])
-    assert found.witness_[k] == real(X, y == f"class {k}", tol=1e-9).stated_witness
+    assert found.witness_[k] == gordan.maximize_margin(X, y == f"class {k}", tol=1e-9).stated_witness
     assert found.separable_ == [False if j == k else None for j in range(5)]
     assert found.loss_ == ["squared_hinge"] * 5
     for j in range(5):
@@ -546,17 +546,15 @@ def test_by_a_loss_where_no_separator_is_found_in_a_quarter_of_the_time():
 
 def test_a_separator_within_the_quarter_is_improved_in_the_rest(monkeypatch):
     """A run that the first quarter ended with a positive margin goes on until the limit."""
-    from gordan.estimators import fitting
+    asked, real = [], fitting.margin_of
 
-    asked = []
-
-    def watched(*given, time_limit, start=None, **options):
-        asked.append((time_limit, start))
-        most = 1 if len(asked) == 1 else None
-        result = gordan.maximize_margin(*given, start=start, **{**options, "max_iter": most, "method": "smooth_perceptron"})
+    def watched(problem, budget, options, weights, start, checkpoint):
+        asked.append((budget.deadline - budget.started, start))
+        budget = replace(budget, max_iter=1 if len(asked) == 1 else None)
+        result = real(problem, budget, options._replace(method="smooth_perceptron"), weights, start, checkpoint)
         return replace(result, status=gordan.statuses.Status.TIME_LIMIT) if len(asked) == 1 else result
 
-    monkeypatch.setattr(fitting, "maximize_margin", watched)
+    monkeypatch.setattr(fitting, "margin_of", watched)
     X, y = X_IRIS, Y_IRIS == 0
     found = MaxMarginClassifier(time_limit=1000.0, tol=1e-3).fit(X, y)
     (first, nothing), (second, start) = asked[:2]

@@ -18,6 +18,7 @@ from gordan.arrays import Array, choose, exponent, positive, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
+from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
@@ -32,8 +33,10 @@ from gordan.rows import available
 from gordan.solve.batches import is_sooner
 from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
-from gordan.verdicts import LossResult, MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts import LossResult, MarginResult, Witness, outward
+from gordan.verdicts.arguments import budget_of
 from gordan.verdicts.many import about_part, margins_together
+from gordan.verdicts.margin import MarginOptions, margin_of
 from gordan.verdicts.scaling import scale_hint
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
@@ -77,7 +80,7 @@ class Parameters:
 
 
 def check_parameters(options: Parameters) -> None:
-    """Refuse parameters that `maximize_margin` does not check."""
+    """Refuse parameters that no binary problem checks."""
     for name, allowed in CHOICES.items():
         choose(name, getattr(options, name), allowed)
     if not isinstance(options.verbose, (int, np.integer)):  # which bool is
@@ -367,26 +370,26 @@ class Fitting:
         hard: MarginResult | None,
     ) -> list[Attempt]:
         """Find the margin at the given nu; if no hard margin is found and the norm is not 2, also softer ones."""
-        options = self.options
+        options, problem = self.options, binary.problem(X)
         if hard is not None:
-            hard = about_part(hard, Problem.of(X, binary.labels), binary.rows)
+            hard = about_part(hard, problem, binary.rows)
             return [Attempt(hard, hard)]
         start = start if start is None or binary.rows is None else start[binary.rows]
         if options.nu is not None or options.on_inseparable == "raise":
-            return [self._attempt(X, binary, options.nu, start, checkpoints[0], self.deadline)]
+            return [self._attempt(problem, binary, options.nu, start, checkpoints[0], self.deadline)]
         now = time.perf_counter()
         remaining = max(1, number_of_planes(self.kind, len(self.classes)) - k)
         search_deadline = now + SEARCH_SHARE * (self.deadline - now) / remaining
-        tried = [self._attempt(X, binary, None, start, checkpoints[0], search_deadline)]
+        tried = [self._attempt(problem, binary, None, start, checkpoints[0], search_deadline)]
         first = tried[0].result
         if first.margin[0] > 0 and first.status is Status.TIME_LIMIT:  # the plane separates, and there is time to improve it
             again = first if checkpoints[0] is None else start  # a checkpoint has its own start
-            tried.append(self._attempt(X, binary, None, again, checkpoints[0], self.deadline))
+            tried.append(self._attempt(problem, binary, None, again, checkpoints[0], self.deadline))
         if options.norm != 2:
             for share, path in zip(SOFT_SHARES, checkpoints[1:], strict=True):
                 if self._meets(tried[-1].result):
                     nu = share * binary.largest_nu(self.intercept)
-                    tried.append(self._attempt(X, binary, nu, start, path, self.deadline))
+                    tried.append(self._attempt(problem, binary, nu, start, path, self.deadline))
         return tried
 
     def _falls_back(self, result: MarginResult) -> bool:
@@ -497,41 +500,29 @@ class Fitting:
         ends += [f"{ends[0]}.nu{j}" for j in range(1, 1 + len(SOFT_SHARES))]
         return tuple(None if self.checkpoint is None else self.checkpoint.with_name(self.checkpoint.name + end) for end in ends)
 
-    def _attempt(self, X: Any, binary: Binary, nu: float | None, start: Any, checkpoint: Path | None, deadline: float) -> Attempt:
+    def _attempt(
+        self, problem: Problem, binary: Binary, nu: float | None, start: Any, checkpoint: Path | None, deadline: float
+    ) -> Attempt:
         """Find the plane at this nu, brought to the gap FINAL_GAP unless a limit is reached before."""
         options, weights = self.options, binary.weights
         if nu is None and weights is not None and weights.all():
             weights = None  # they change nothing, and certificates would contain them
-        printer = _printer(binary.name) if options.verbose > 1 else None
+        watch = self.watch or (_printer(binary.name) if options.verbose > 1 else None)
 
-        def run(method: Any, tol: float, start: Any, checkpoint: Path | None = None) -> MarginResult:
-            found: MarginResult = maximize_margin(
-                X,
-                binary.labels,
-                norm=exponent(options.norm),
-                nu=nu,
-                intercept=self.intercept,
-                method=method,
-                tol=tol,
-                sample_weight=weights,
-                max_iter=options.max_iter,
-                time_limit=max(1e-3, deadline - time.perf_counter()),
-                start=start,
-                random_state=self.seed,
-                threads=self.threads,
-                checkpoint=checkpoint,
-                callback=self.watch or printer,
-            )
-            return found
+        def run(method: Any, tol: float, start: Any, checkpoint: Checkpoint | None = None) -> MarginResult:
+            asked = MarginOptions(self.intercept, exponent(options.norm), nu, method, tol, None, watch)
+            seconds = max(1e-3, deadline - time.perf_counter())
+            budget = budget_of(options.max_iter, seconds, self.seed, self.threads)
+            return margin_of(problem, budget, asked, weights, start, checkpoint)
 
+        is_final = isinstance(options.method, str) and options.method in ("auto", "double_oracle")
+        narrow = min(options.tol, FINAL_GAP)
         try:
-            if isinstance(options.method, str) and options.method in ("auto", "double_oracle"):
-                result = run(options.method, min(options.tol, FINAL_GAP), start, checkpoint)
-                return Attempt(result, result)
-            first = run(options.method, options.tol, start, checkpoint)
-            if first.stated_witness is not None or self._stopped(first) or first.gap <= FINAL_GAP:
+            file = None if checkpoint is None else Checkpoint(checkpoint)
+            first = run(options.method, narrow if is_final else options.tol, start, file)
+            if is_final or first.stated_witness is not None or self._stopped(first) or first.gap <= FINAL_GAP:
                 return Attempt(first, first)
-            finished = run("auto", min(options.tol, FINAL_GAP), first)
+            finished = run("auto", narrow, first)
             return Attempt(first, finished if finished.gap < first.gap else first)
         except InputError as error:
             if binary.is_whole:

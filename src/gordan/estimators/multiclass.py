@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import Problem, read_labels
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
 from gordan.verdicts.weights import row_weights
@@ -41,6 +43,11 @@ class Binary:
     def against_rest(self) -> str | None:
         """The name of the class that is set against all others; None if it is set against one."""
         return str(self.label) if self.labels is self.positive else None
+
+    def problem(self, X: Any) -> Problem:
+        """Return the problem for proofs; X is the storage of its rows."""
+        classes = [False, True] if self.other is None else read_labels([self.other, self.label], 2)[0]
+        return Problem(Matrix(X), np.where(self.positive, np.int8(1), np.int8(-1)), tuple(classes)).nearby()
 
     @property
     def totals(self) -> tuple[float, float]:

@@ -262,63 +262,23 @@ def margin_of(
     start: MarginResult | Array | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> MarginResult:
-    """Find the largest margin of one problem."""
-    which = (problem.signs > 0).view(np.int8)
-    weights = row_weights(sample_weight, options.class_weight, problem.classes, which)
-    weights = effective_weights(weights, caps=options.nu is not None)
-    nu = allowed_nu(options.nu, problem, weights, options.intercept)
-    noise = options.robust, options.robust_norm
-    question = Question(
-        problem,
-        Margin(problem.X, problem.signs, options.intercept, options.norm, nu, weights, *noise),
-        Asks.WIDTH,
-        budget,
-        tol=options.tol,
-        play=Play(
-            options.method_for(problem.X.d, budget.seed),
-            auto=options.plays_auto and (options.robust == 0 or options.robust_norm == 2) and options.norm >= 2,
-            start=_start(start, weights, problem.X.n),
-            watch=options.callback,
-            checkpoint=checkpoint,
-        ),
-    )
+    """Find the largest margin of one problem, with an interval that the checker accepts."""
     with blas_threads(problem.storage.entries):
-        return _result(answer(question))
-
-
-def _check_robust(robust: Any) -> float:
-    """Return the size of the perturbations as a float, or refuse it."""
-    if is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf):
-        return float(robust)
-    raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)")
-
-
-def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:
-    """Return the p to start from, over the rows of positive weight."""
-    found = start.p if isinstance(start, MarginResult) else start
-    if found is None:
-        return None
-    p = vector(found, "start", n)
-    return p if weights is None else p[weights > 0]
-
-
-def _result(evidence: Evidence) -> MarginResult:
-    """Return the result that follows from the evidence, with an interval that the checker accepts."""
-    question, effort = evidence.question, evidence.effort
-    problem, margin = question.problem, question.margin
-    w, b, p, bracket, witness = evidence.w, evidence.b, evidence.p, (evidence.lower, evidence.upper), None
-    if evidence.witness is not None:
-        proof: Proof | None = evidence.witness
-        w = b = p = None
-        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
-    else:
-        is_open = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
-        if is_open and evidence.upper - evidence.lower <= ROUNDING_WIDTH * question.radius:
-            evidence.sharpen()
-            bracket = evidence.lower, evidence.upper
-        proof = evidence.proof("bracket")
-    if proof is None:  # the checker accepted each end, so this was never seen; claim only what needs no proof
-        bracket, proof = (0.0, math.inf), Proof(Evidence(question).claim("bracket"))
+        evidence = answer(_question(problem, budget, options, sample_weight, start, checkpoint))
+        question, effort, witness = evidence.question, evidence.effort, None
+        w, b, p = evidence.w, evidence.b, evidence.p
+        if evidence.witness is not None:
+            proof: Proof | None = evidence.witness
+            w = b = p = None
+            bracket, witness = (0.0, 0.0), Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
+        else:
+            is_open = _status(evidence, (evidence.lower, evidence.upper)) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
+            if is_open and evidence.upper - evidence.lower <= ROUNDING_WIDTH * question.radius:
+                evidence.sharpen()
+            bracket, proof = (evidence.lower, evidence.upper), evidence.proof("bracket")
+        if proof is None:  # the checker accepted each end, so this was never seen; claim only what needs no proof
+            bracket, proof = (0.0, math.inf), Proof(Evidence(question).claim("bracket"))
+    margin = question.margin
     return MarginResult(
         status=_status(evidence, bracket),
         w=w,
@@ -338,6 +298,52 @@ def _result(evidence: Evidence) -> MarginResult:
         _proof=proof,
         _problem=problem,
     )
+
+
+def _question(
+    problem: Problem,
+    budget: Budget,
+    options: MarginOptions,
+    sample_weight: Any,
+    start: MarginResult | Array | None,
+    checkpoint: Checkpoint | None,
+) -> Question:
+    """Return the question how large the margin is."""
+    which = (problem.signs > 0).view(np.int8)
+    weights = row_weights(sample_weight, options.class_weight, problem.classes, which)
+    weights = effective_weights(weights, caps=options.nu is not None)
+    nu = allowed_nu(options.nu, problem, weights, options.intercept)
+    noise = options.robust, options.robust_norm
+    return Question(
+        problem,
+        Margin(problem.X, problem.signs, options.intercept, options.norm, nu, weights, *noise),
+        Asks.WIDTH,
+        budget,
+        tol=options.tol,
+        play=Play(
+            options.method_for(problem.X.d, budget.seed),
+            auto=options.plays_auto and (options.robust == 0 or options.robust_norm == 2) and options.norm >= 2,
+            start=_start(start, weights, problem.X.n),
+            watch=options.callback,
+            checkpoint=checkpoint,
+        ),
+    )
+
+
+def _check_robust(robust: Any) -> float:
+    """Return the size of the perturbations as a float, or refuse it."""
+    if is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf):
+        return float(robust)
+    raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)")
+
+
+def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:
+    """Return the p to start from, over the rows of positive weight."""
+    found = start.p if isinstance(start, MarginResult) else start
+    if found is None:
+        return None
+    p = vector(found, "start", n)
+    return p if weights is None else p[weights > 0]
 
 
 def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
