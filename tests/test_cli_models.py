@@ -390,14 +390,6 @@ def test_a_checkpoint_that_cannot_be_removed_does_not_cost_the_answer(tmp_path, 
     assert "model written to" in result.stdout
 
 
-def test_swapped_files_of_predict(tmp_path):
-    model = tmp_path / "m.gordan"
-    assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
-    result = run("predict", IRIS, model)
-    assert result.exit_code == 2
-    assert "the model comes first" in result.stderr
-
-
 def test_fit_one_class_against_the_rest_by_a_loss(tmp_path):
     """As in Python: all planes by it, since one needs it; and the margin of those that were not asked is open."""
     model = tmp_path / "m.gordan"

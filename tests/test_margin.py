@@ -527,7 +527,7 @@ def test_random_stops(part, monkeypatch, clock):
     """300 runs stopped by a limit, a callback or Ctrl-C in the middle of a pass: 300 brackets around the exact γ*."""
     checked, statuses = random_stops(f"stops {part}", 75, monkeypatch, clock)
     assert checked == 75
-    assert statuses == STATUSES or len(statuses) >= 5
+    assert len(statuses & STATUSES) >= 5
 
 
 @pytest.mark.soak

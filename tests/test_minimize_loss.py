@@ -545,7 +545,7 @@ def test_scores_are_rounded_once_where_rounding_hides_the_optimum():
         assert gordan.verify(certificate, storage(X), y)
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     narrower = dataclasses.replace(certificate, upper=certificate.lower + 0.2 * (certificate.upper - certificate.lower))
-    assert not gordan.verify(narrower, X, y) or narrower.upper >= result.objective[1]
+    assert not gordan.verify(narrower, X, y)
 
 
 @pytest.mark.parametrize("size", [100.0, 1e4, 1e100])

@@ -57,7 +57,7 @@ class Form(Protocol):
         ...
 
     def start(self) -> Any:
-        """The state before round 1."""
+        """Return the state before round 1."""
         ...
 
     def round(self, state: Any, t: int) -> tuple[Any, Round]:

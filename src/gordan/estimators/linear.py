@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gordan.arrays import Array, positive
+from gordan.arrays import Array, positive, relative_width
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
@@ -197,13 +197,11 @@ class LinearClassifier(Planes, LossParameters):
         self.kind_, self.classes_ = kind, classes
         self.coef_ = np.vstack([plane.w.T for plane in planes])
         self.intercept_ = np.concatenate([np.atleast_1d(plane.b) for plane in planes])
-        intervals = np.array([plane.objective for plane in planes])
-        widths, upper = intervals[:, 1] - intervals[:, 0], intervals[:, 1]
-        gaps = np.divide(widths, upper, out=np.zeros(len(planes)), where=upper > 0)
+        gaps = [relative_width(*plane.objective) for plane in planes]
         certificates = [plane.certificate for plane in planes]
         one = number_of_problems(kind, len(classes)) == 1
-        self.objective_ = tuple(intervals[0].tolist()) if one else intervals
-        self.gap_ = float(gaps[0]) if one else gaps
+        self.objective_ = planes[0].objective if one else np.array([plane.objective for plane in planes])
+        self.gap_ = gaps[0] if one else np.array(gaps)
         self.__dict__.pop("certificate_", None)
         if None not in certificates:  # a model file may have none
             self.certificate_ = certificates[0] if one else certificates

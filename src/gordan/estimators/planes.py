@@ -69,6 +69,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         deadline = time.perf_counter() + seconds_at_most(self.time_limit)
         storage, labels, classes, which = self._read(X, y, sample_weight)
+        seed = self.random_state
         in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
         return kind(
             options=self,
@@ -77,7 +78,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes=classes,
             weights=self._weights(sample_weight, classes, which),
             deadline=deadline,
-            seed=self._seed(),
+            seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
             threads=1 if in_parallel else None,
         )
 
@@ -151,11 +152,6 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if which.ndim == 2:
             return weight_factors(sample_weight, None, classes.tolist(), which[:, 0])[0]
         return row_weights(sample_weight, self.class_weight, classes.tolist(), which)
-
-    def _seed(self) -> Any:
-        """Return `random_state` as an integer or None."""
-        seed = self.random_state
-        return seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1))
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool) -
 
 
 def _is_numeral(value: Any) -> bool:
-    """Whether a value is text that stands for a finite number."""
+    """Return whether a value is text that stands for a finite number."""
     try:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:

@@ -85,7 +85,9 @@ class Data:
         if design.model == "ordinal" and not kind.exists:
             raise InputError("an ordinal model has thresholds in place of an intercept; leave intercept out")
         found = Observations.of(design.model, design.X, design.y, Intercept.FREE if kind.exists else kind)
-        found = (found if design.order is None else found.ordered(_same_type(design.order, found.classes))).watched(design.X)
+        if design.order is not None:  # its entries may be of another type than the classes, as they were read from y
+            found = found.ordered(sorted(found.classes, key=[*design.order].index))
+        found = found.watched(design.X)
         found.require_finite()
         given = design.names.columns or column_names(design.X, found.X.d)
         problem, of = found.model_rows()
@@ -384,12 +386,6 @@ def _names(given: Sequence[str] | None, d: int, intercept: bool) -> list[str]:
         seen.add(own)
         names.append(own)
     return names
-
-
-def _same_type(order: Sequence[Any], classes: Sequence[Any]) -> list[Any]:
-    """Sort the classes by that order, and return each as it was read from y, which may be of another type."""
-    place = {label: k for k, label in enumerate(order)}
-    return sorted(classes, key=lambda label: place[label])
 
 
 def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None, signs: dict[str, int | None]) -> Diagnosis:

@@ -173,7 +173,7 @@ def _advice(d: Diagnosis) -> str:
 
 
 def _is_constant(d: Diagnosis, name: str) -> bool:
-    """Whether a column has the same value, not 0, in every row; nothing is said of it, since the model has a constant."""
+    """Return whether a column has the same value, not 0, in every row, so that it stands for the constant of the model."""
     table = d._data.table
     column = name if name in table.names else name.partition(":")[2]
     values = table.column(column) if column in table.names else np.arange(2.0)

@@ -47,11 +47,11 @@ class Table:
         return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64).ravel()
 
     def is_dummy(self, name: str) -> bool:
-        """Whether the values of a column are 0 and 1, and both occur."""
+        """Return whether the values of a column are 0 and 1, and both occur."""
         return {*np.unique(self.column(name)).tolist()} == {0.0, 1.0}
 
     def is_constant(self, name: str) -> bool:
-        """Whether a column consists of ones, as the constant of a model does."""
+        """Return whether a column consists of ones, as the constant of a model does."""
         return bool((self.column(name) == 1).all())
 
     def has(self, place: int) -> str:
@@ -95,7 +95,7 @@ def explanation(
 
 
 def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> bool:
-    """Whether a coefficient of this column is infinite, for any class of a multinomial model."""
+    """Return whether a coefficient of this column is infinite, for any class of a multinomial model."""
     return name in infinite or (model == "multinomial" and any(key.split(":", 1)[1] == name for key in infinite if ":" in key))
 
 

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from gordan.arrays import (
-    Array,
-    check_callback,
-    is_number,
-    positive,
-    require_aligned,
-    vector,
-)
+from gordan.arrays import Array, check_callback, is_number, positive, require_aligned, vector
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum, hash_of_weights, row_constants
@@ -353,8 +346,7 @@ def minimize_loss(
     problem = Problem.of(X, y, device, several=chosen.several).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     file = None if checkpoint is None else Checkpoint(checkpoint)
-    question = question_of(problem, budget, options, sample_weight, start)
-    return result_of(replace(question, play=replace(question.play, checkpoint=file)))
+    return result_of(question_of(problem, budget, options, sample_weight, start, file))
 
 
 def checked_C(C: Any, name: str = "C") -> float:
@@ -378,7 +370,7 @@ class LossOptions(NamedTuple):
 
 
 def question_of(
-    problem: Problem, budget: Budget, options: LossOptions, sample_weight: Any = None, start: LossResult | Array | None = None
+    problem: Problem, budget: Budget, options: LossOptions, sample_weight: Any, start: Any, checkpoint: Checkpoint | None = None
 ) -> LossQuestion:
     """Return the question about one problem, in which rows of sign 0 have no weight."""
     n, kept = problem.X.n, np.flatnonzero(problem.signs)
@@ -406,7 +398,7 @@ def question_of(
         else Multinomial(problem.X, which, several, c, options.intercept),
         budget,
         options.tol,
-        Play(start=_start(start, options.intercept, problem.X.d, several), watch=options.callback),
+        Play(start=_start(start, options.intercept, problem.X.d, several), watch=options.callback, checkpoint=checkpoint),
         head_of(problem, options, sample, factors),
     )
 

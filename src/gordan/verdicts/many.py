@@ -334,7 +334,7 @@ def about_part(found: MarginResult, problem: Problem, rows: Array | None) -> Mar
 
 
 def _suits_batches(options: MarginOptions) -> bool:
-    """Whether margins of this kind can be found for all columns together."""
+    """Return whether margins of this kind can be found for all columns together."""
     is_hard = options.class_weight is None and options.nu is None and options.norm == 2 and options.robust == 0
     return is_hard and options.plays_auto and options.callback is None
 

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from gordan import methods
-from gordan.arrays import (
-    Array,
-    check_callback,
-    exponent,
-    is_number,
-    positive,
-    relative_width,
-    require_aligned,
-    vector,
-)
+from gordan.arrays import Array, check_callback, exponent, is_number, positive, relative_width, require_aligned, vector
 from gordan.blas import blas_threads
 from gordan.certificates.margins import LEAST_NOISE, Margin
 from gordan.certificates.problem import Problem, is_table
@@ -205,6 +196,30 @@ class MarginOptions(NamedTuple):
     robust: float = 0.0
     robust_norm: float = 2.0
 
+    def question(
+        self, problem: Problem, budget: Budget, sample_weight: Any, start: MarginResult | Array | None, checkpoint: Any
+    ) -> Question:
+        """Return the question how large the margin of a problem is."""
+        which = (problem.signs > 0).view(np.int8)
+        weights = row_weights(sample_weight, self.class_weight, problem.classes, which)
+        weights = effective_weights(weights, caps=self.nu is not None)
+        nu = allowed_nu(self.nu, problem, weights, self.intercept)
+        noise = self.robust, self.robust_norm
+        return Question(
+            problem,
+            Margin(problem.X, problem.signs, self.intercept, self.norm, nu, weights, *noise),
+            Asks.WIDTH,
+            budget,
+            tol=self.tol,
+            play=Play(
+                self.method_for(problem.X.d, budget.seed),
+                auto=self.plays_auto and (self.robust == 0 or self.robust_norm == 2) and self.norm >= 2,
+                start=_start(start, weights, problem.X.n),
+                watch=self.callback,
+                checkpoint=checkpoint,
+            ),
+        )
+
     def method_for(self, d: int, seed: int) -> Method:
         """Return the method to play on data of d columns; "auto" is the double oracle if the norm is 2 or more.
 
@@ -264,7 +279,7 @@ def margin_of(
 ) -> MarginResult:
     """Find the largest margin of one problem, with an interval that the checker accepts."""
     with blas_threads(problem.storage.entries):
-        evidence = answer(_question(problem, budget, options, sample_weight, start, checkpoint))
+        evidence = answer(options.question(problem, budget, sample_weight, start, checkpoint))
         question, effort, witness = evidence.question, evidence.effort, None
         w, b, p = evidence.w, evidence.b, evidence.p
         if evidence.witness is not None:
@@ -297,36 +312,6 @@ def margin_of(
         trace=effort.trace,
         _proof=proof,
         _problem=problem,
-    )
-
-
-def _question(
-    problem: Problem,
-    budget: Budget,
-    options: MarginOptions,
-    sample_weight: Any,
-    start: MarginResult | Array | None,
-    checkpoint: Checkpoint | None,
-) -> Question:
-    """Return the question how large the margin is."""
-    which = (problem.signs > 0).view(np.int8)
-    weights = row_weights(sample_weight, options.class_weight, problem.classes, which)
-    weights = effective_weights(weights, caps=options.nu is not None)
-    nu = allowed_nu(options.nu, problem, weights, options.intercept)
-    noise = options.robust, options.robust_norm
-    return Question(
-        problem,
-        Margin(problem.X, problem.signs, options.intercept, options.norm, nu, weights, *noise),
-        Asks.WIDTH,
-        budget,
-        tol=options.tol,
-        play=Play(
-            options.method_for(problem.X.d, budget.seed),
-            auto=options.plays_auto and (options.robust == 0 or options.robust_norm == 2) and options.norm >= 2,
-            start=_start(start, weights, problem.X.n),
-            watch=options.callback,
-            checkpoint=checkpoint,
-        ),
     )
 
 

@@ -60,7 +60,7 @@ def refuse_proportions_of_model(source: Any, results: bool) -> None:
 
 
 def _are_proportions(values: Array) -> bool:
-    """Whether these are numbers from 0 to 1, and not only 0 and 1."""
+    """Return whether these are numbers from 0 to 1, and not only 0 and 1."""
     if values.ndim != 1 or values.dtype.kind != "f":
         return False
     inside = values[np.isfinite(values)]

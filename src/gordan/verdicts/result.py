@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -122,6 +121,3 @@ class MarginResult(HasWitness):
             if self.status is Status.NOT_SEPARABLE:
                 return f"not separable{kind} (proved by the weights p; {effort})"
         return self.status.describe(lower=lower, upper=upper, soft=kind, effort=f"; {effort}", witness=self.stated_witness)
-
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import time
 from collections.abc import Callable
@@ -100,9 +99,6 @@ class Verdict(HasWitness):
         if self.status is Status.MARGIN_BELOW_TOL:
             sentence += "; whether any margin is positive is undecided"
         return sentence + self._scale_hint if self.separable is None else sentence
-
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>"
 
 
 class SeparateKeywords(SearchKeywords, total=False):

@@ -23,7 +23,7 @@ LOG_CONCAVE = {"logistic": "", "norm": "probit", "gumbel_l": "complementary log-
 
 
 def is_statsmodels(given: Any) -> bool:
-    """Whether this is a model of statsmodels, or the results of one."""
+    """Return whether this is a model of statsmodels, or the results of one."""
     source = getattr(given, "model", given)
     return hasattr(source, "endog") and hasattr(source, "exog")
 

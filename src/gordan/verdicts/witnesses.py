@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -72,6 +73,9 @@ class HasWitness:
     stated_witness: Witness | None
     _proof: Proof | None
     _problem: Problem
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>"
 
     @cached_property
     def _scale_hint(self) -> str:
