@@ -408,14 +408,11 @@ def test_bounds_of_blocks_beside_those_of_one(intercept):
     for j in range(50):
         kept = np.flatnonzero(signs[:, j])
         one = Margin(Matrix(stored(X[kept])), signs[kept, j], kind)
-        if {*signs[:, j]} >= {-1, 1}:
-            low, high = one.lower(W[:, j], b[j], slack=4.0), one.upper(P[kept, j], slack=4.0)
-            assert lower[j] == pytest.approx(low, rel=1e-11, abs=1e-12)
-            assert upper[j] == pytest.approx(high, rel=1e-11)
-            assert lower[j] <= one.exact_lower(W[:, j], b[j])
-            assert upper[j] >= one.exact_upper(P[kept, j])
-        else:
-            assert not kind.grouped or (lower[j] == 0 and upper[j] == math.inf)
+        low, high = one.lower(W[:, j], b[j], slack=4.0), one.upper(P[kept, j], slack=4.0)
+        assert lower[j] == pytest.approx(low, rel=1e-11, abs=1e-12)
+        assert upper[j] == pytest.approx(high, rel=1e-11)
+        assert lower[j] <= one.exact_lower(W[:, j], b[j])
+        assert upper[j] >= one.exact_upper(P[kept, j])
         scores = [
             sum(Fraction(float(x)) * Fraction(float(v)) for x, v in zip(X[i], W[:, j], strict=True)) + Fraction(b[j])
             for i in kept

@@ -177,24 +177,13 @@ def test_separable_data_have_a_minimum(loss):
         assert result.objective[0] <= 0.5 / np.min(np.abs(X[:, 0])) ** 2
 
 
-def answer(X, y, **options):
-    """The result, or why there is none."""
-    try:
-        return gordan.minimize_loss(X, y, **options)
-    except InputError as error:
-        return str(error)
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scale", [2.0**-600, 2.0**500, 2.0**1000])
 @pytest.mark.filterwarnings("error")
-def test_sizes_beyond_reason_are_refused_or_leave_a_true_interval(loss, scale):
+def test_sizes_beyond_reason_leave_a_true_interval(loss, scale):
     X, y = data(6)
     for C in (1.0, 1e300, 1e-300):
-        result = answer(X * scale, y, loss=loss, C=C)
-        if isinstance(result, str):
-            assert "divide X by a power of two" in result
-            continue
+        result = gordan.minimize_loss(X * scale, y, loss=loss, C=C)
         lower, upper = result.objective
         assert 0 <= lower <= upper < math.inf
         assert upper <= 6.0001 * C  # w = 0 is never better

@@ -19,9 +19,10 @@ from gordan.verdicts.weights import row_weights
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    """One problem with two classes.
+    """One problem with two classes, or with all classes for the multinomial loss.
 
-    `name` describes it in words; `label` is the class on the positive side and `other` the one against it (None: all others).
+    `name` describes it in words; `label` is the class on the positive side (None for all classes) and `other` the one against it
+    (None: all others).
     `rows` are its rows of X (None: all); `labels`, `positive` and `weights` have one entry for each of them, and `positive` is
     True where the label is that of the positive side.
     """
@@ -37,12 +38,12 @@ class Binary:
     @property
     def is_whole(self) -> bool:
         """Whether it is about X and y themselves, and is not one problem of several."""
-        return self.rows is None and self.labels is not self.positive
+        return self.rows is None and self.against_rest is None
 
     @property
     def against_rest(self) -> str | None:
-        """The name of the class that is set against all others; None if it is set against one."""
-        return str(self.label) if self.labels is self.positive else None
+        """The name of the class that is set against all others; None if there is no such class."""
+        return None if self.label is None or self.other is not None else str(self.label)
 
     def problem(self, X: Any) -> Problem:
         """Return the problem for proofs; X is the storage of its rows."""
