@@ -431,7 +431,8 @@ def descended(A, groups, mass, caps, p, most):
     """p after `most` steps of Wolfe's method, and whether it came to an end."""
     K, p = A @ A.T, np.array(p)
     m, order = len(p), np.argsort(-p, kind="stable")
-    done = descend(K, K @ p, groups, mass, caps, order, p, 1e-12, most, np.empty(m), np.empty(len(mass)))
+    left = np.array([most, np.inf])
+    done = descend(K, K @ p, groups, mass, caps, order, p, 1e-12, left, np.empty(m), np.empty(len(mass)))
     return p, done
 
 

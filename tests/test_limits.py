@@ -13,11 +13,11 @@ import gordan
 from gordan import deadlines
 from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
-from gordan.deadlines import Deadline, Pace
+from gordan.deadlines import LOOPS, Deadline, Pace
 from gordan.ledger.question import PROOF_PASSES
 from gordan.rows import Rows, ascent
-from gordan.solve import loss_newton, separation
-from gordan.solve.restricted import Gram
+from gordan.solve import corral, loss_newton, separation
+from gordan.solve.restricted import FeasibleSet, Gram, Restricted
 
 # Seconds of a multiplication in a product of matrices and for an entry in a pass: as on a machine a million times slower.
 PACE = Pace(1e-6, 1e-6)
@@ -25,7 +25,24 @@ LIMIT = 4.0
 
 
 @pytest.fixture
-def charged(monkeypatch, clock):
+def descents(monkeypatch, clock):
+    """The multiplications of each call of Wolfe's method, which are charged to the clock."""
+    calls, descend = [], corral.descend
+
+    def charging(*arguments):
+        left = arguments[8]
+        before = left[1]
+        found = descend(*arguments)
+        calls.append(before - left[1])
+        clock.now += LOOPS * PACE.multiplication * calls[-1]
+        return found
+
+    monkeypatch.setattr(corral, "descend", charging)
+    return calls
+
+
+@pytest.fixture
+def charged(monkeypatch, clock, descents):
     """The pieces of work that were charged to the clock, by name, with the seconds of the longest of each."""
     longest = {}
 
@@ -113,6 +130,36 @@ def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monke
     found = gordan.maximize_margin(of_storage("device", X, None), y, nu=0.5, tol=1e-9, time_limit=LIMIT)
     assert found.status == "time-limit"
     assert 0.5 * LIMIT <= clock.now - begin <= 1.1 * LIMIT + 0.3
+
+
+def test_a_step_that_exchanges_many_rows_can_be_interrupted(descents, clock):
+    """One step of Wolfe's method takes as many exchanges as it needs: the work of a call is limited, not its steps alone."""
+    rng = np.random.default_rng(0)
+    n, d = 160, 150
+    A = rng.standard_normal((n, d)) / 10 + (np.arange(d) == 0)
+    allowed = FeasibleSet(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
+
+    def descended(limit):
+        begin = clock.now
+        game = Restricted(Gram(A @ A.T), allowed, np.zeros(n), 0.0, d, Deadline(begin + limit, lambda: PACE))
+        answer = game.descend(np.full(n, 1 / n), 1e-9)
+        return answer, clock.now - begin
+
+    answer, enough = descended(1e6)
+    assert answer.settled
+    lengths = []
+    for share in (0.3, 0.6, 0.9):
+        descents.clear()
+        stopped, seconds = descended(share * enough)
+        assert seconds <= 1.05 * share * enough
+        assert descents
+        assert not stopped.settled
+        np.testing.assert_allclose(stopped.scores, A @ (A.T @ stopped.p), atol=1e-12)
+        assert min(stopped.p) >= 0
+        assert abs(sum(stopped.p) - 1) <= 1e-12
+        lengths.append(float(np.linalg.norm(A.T @ stopped.p)))
+    assert lengths == sorted(lengths, reverse=True)
+    assert descended(0.01 * enough)[1] <= 0.01 * enough  # too short for the factor: it is not begun
 
 
 def test_a_matrix_of_second_moments_that_would_outlast_the_limit_is_not_begun(charged, clock):

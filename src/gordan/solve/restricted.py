@@ -39,9 +39,10 @@ MIN_SHIFT = 1e-7
 ROUGH = (1e-2, 1e-3, 1e-4)
 # The accuracy of the scores at the end is never finer than this.
 FINAL = 1e-11
-# Steps of Wolfe's method between two checks of a deadline: as many as rows, and at least this many. Where the pace is known, it
-# begins with FIRST_STEPS, which are doubled each time.
-MIN_STEPS_PER_CHECK, FIRST_STEPS = 100, 16
+# Steps of Wolfe's method between two checks of a deadline: as many as rows, and at least this many. Where the pace is known, a
+# call gets work for a share of the time left instead: the first share, and once such work was timed the second. Each call makes
+# the factor anew, so that work of less than FACTORS times that is not worth beginning.
+MIN_STEPS_PER_CHECK, FIRST_SHARE, SHARE, FACTORS = 100, 0.1, 0.5, 2.0
 # Scores that are all below this are rounding (rows have norm at most 1): w = 0, and the hulls meet. It is smaller than
 # `corral.NEGLIGIBLE_SCORES`, at which Wolfe's method stops: scores are about γ², and if γ is small but positive, such as 1e-6,
 # the search for a witness would fail.
@@ -299,24 +300,24 @@ class Restricted:
             gradient = self.rows.scores(p) + self.linear
         p, scores, levels = p.copy(), gradient.copy(), allowed.cheapest(gradient)[1]
         groups = allowed.groups.astype(np.int64)
-        left = (20 if np.isfinite(allowed.caps).any() else 2) * len(p) + 20 * self.rank + 100
-        steps = left if math.isinf(self.deadline.at) else max(MIN_STEPS_PER_CHECK, len(p))
-        settled, paced = False, self.deadline.pace.multiplication > 0
-        steps, expected = FIRST_STEPS if paced else steps, self._descent_seconds(int(np.count_nonzero(p)), FIRST_STEPS)
-        while not settled and left > 0 and self.deadline.affords(expected):
-            order, base, begin = np.argsort(-p, kind="stable"), scores.copy(), time.perf_counter()
-            state = (groups, allowed.mass, allowed.caps, order, p, tol, min(steps, left), scores, levels)
+        steps = (20 if np.isfinite(allowed.caps).any() else 2) * len(p) + 20 * self.rank + 100
+        unpaced = steps if math.isinf(self.deadline.at) else max(MIN_STEPS_PER_CHECK, len(p))
+        seconds, share, settled = LOOPS * self.deadline.pace.multiplication, FIRST_SHARE, False  # of a multiplication
+        while not settled and steps > 0 and self.deadline.affords(seconds * self._least_work(p)):
+            work = max(self._least_work(p), share * self.deadline.left / seconds) if seconds > 0 else math.inf
+            left = np.array([steps if seconds > 0 else min(steps, unpaced), work])
+            order, base, asked, begin = np.argsort(-p, kind="stable"), scores.copy(), left[0], time.perf_counter()
+            state = (groups, allowed.mass, allowed.caps, order, p, tol, left, scores, levels)
             settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
-            left -= steps
-            if paced:  # twice as many steps, if they end in time, since each call factorizes anew
-                expected = 2 * (time.perf_counter() - begin)
-                steps *= 2 if expected <= 0.5 * self.deadline.left else 1
+            steps -= int(asked - left[0])
+            if seconds > 0:
+                seconds, share = max(time.perf_counter() - begin, 1e-9) / max(work - left[1], 1.0), SHARE
         return Equilibrium(p, scores, levels, settled)
 
-    def _descent_seconds(self, free: int, steps: int) -> float:
-        """Predict the seconds of this many steps of Wolfe's method from this many free rows."""
-        free = min(free, self.rank + len(self.allowed.mass))
-        return LOOPS * self.deadline.pace.multiplication * (free**3 / 6 + 4.0 * steps * (free + steps) ** 2)
+    def _least_work(self, p: Array) -> float:
+        """Return the multiplications with which Wolfe's method is worth beginning at p."""
+        free = min(int(np.count_nonzero(p)), self.rank + len(self.allowed.mass))
+        return FACTORS * float(free) ** 3 / 6
 
     def _fill(self, free: Array, upper: Array, scores: Array) -> None:
         """Free the row of lowest score in every group without a free row: one must take up what the others leave."""

@@ -24,7 +24,7 @@ from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
-from gordan.deadlines import Deadline, Pace
+from gordan.deadlines import BASIS, Deadline, Pace
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -234,6 +234,8 @@ def _solved(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium, boo
         used = np.flatnonzero(answer.p)
         # block pivoting may leave dependent rows, which Wolfe's method does not
         few = len(used) <= taken.d + 1
+        if few and not deadline.affords(BASIS * deadline.pace.multiplication * len(used) ** 3):
+            return answer, meets
         if not few or np.linalg.matrix_rank(gram[np.ix_(used, used)] + 1.0, hermitian=True) < len(used):
             answer = game.descend(answer.p, 1e-9)
     return answer, meets
