@@ -11,7 +11,7 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,13 @@ def functions(name: str, X: Any, y: Any) -> Iterator[Case]:
     yield f"{name} classifier", lambda limit: gordan.MaxMarginClassifier(time_limit=limit).fit(X, y)
 
 
+def one_hot(n: int, levels: Sequence[int], rng: np.random.Generator) -> tuple[Any, Any]:
+    """Categorical columns with these numbers of levels, each one-hot encoded, and labels of a logistic model."""
+    parts = [sp.csr_array((np.ones(n), rng.integers(0, k, n), np.arange(n + 1)), shape=(n, k)) for k in levels]
+    X = sp.csr_array(sp.hstack(parts, format="csr"))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-(X @ rng.normal(size=X.shape[1]))))).astype(int)
+
+
 def cases(folder: Path) -> Iterator[Case]:
     """The sizes of the promise."""
     r = np.random.default_rng(0)
@@ -60,6 +67,7 @@ def cases(folder: Path) -> Iterator[Case]:
     yield from functions(
         "sparse 20,000 × 30,000", text, (text @ r.normal(size=30_000) + 0.05 * r.normal(size=20_000) > 0).astype(int)
     )
+    yield from functions("one-hot 100,000 × 5,563", *one_hot(100_000, (10, 50, 500, 5000, 3), np.random.default_rng(0)))
     many = r.normal(size=(20_000, 60))
     classes = np.argmax(many @ r.normal(size=(60, 20)) + r.normal(size=(20_000, 20)), axis=1)
     for kind in ("ovo", "ovr"):
