@@ -13,10 +13,11 @@ import gordan
 from gordan import deadlines
 from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import Problem
 from gordan.deadlines import LOOPS, Deadline, Pace
 from gordan.ledger.question import PROOF_PASSES
 from gordan.rows import Rows, ascent
-from gordan.solve import corral, loss_newton, separation
+from gordan.solve import batches, corral, loss_newton, separation
 from gordan.solve.restricted import FeasibleSet, Gram, Restricted
 
 # Seconds of a multiplication in a product of matrices and for an entry in a pass: as on a machine a million times slower.
@@ -171,6 +172,35 @@ def test_a_matrix_of_second_moments_that_would_outlast_the_limit_is_not_begun(ch
     assert (found.status, "second_moment" in charged) == ("solved", False)
     assert gordan.minimize_loss(X, y, time_limit=1e6).status == "solved"
     assert charged["second_moment"] > limit
+
+
+@pytest.mark.parametrize(("loss", "passes"), [("squared_hinge", 1), ("logistic", 1), ("multinomial", 2)])
+def test_after_a_pass_that_outlasts_the_limit_only_the_proof_follows(loss, passes, clock, monkeypatch):
+    """Elsewhere than in memory each pass may take as long as the limit: b is moved by what the last one returned."""
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)
+    rng = np.random.default_rng(0)
+    X, y, reduce, begun = rng.standard_normal((900, 5)), rng.integers(0, 4, 900), Rows.reduce, []
+
+    def slow(rows, *arguments, **options):
+        if rows.n == len(X):  # and not a part of them, with which the search begins
+            begun.append(clock.now)
+            clock.now += LIMIT
+        return reduce(rows, *arguments, **options)
+
+    monkeypatch.setattr(batches, "_few", lambda n, d: False)
+    monkeypatch.setattr(Rows, "reduce", slow)
+    monkeypatch.setattr("gordan.certificates.regions.Slopes.proved", lambda *_: pytest.fail("a pass for a place"))
+    monkeypatch.setattr("gordan.certificates.multinomial.Multinomial.balance", lambda *_: pytest.fail("a pass for a place"))
+    model = gordan.LinearClassifier(loss, tol=1e-9, time_limit=LIMIT)
+    with pytest.warns(Warning, match="time-limit"):
+        model.fit(torch.from_numpy(X), y)
+    assert len(begun) == passes
+    assert np.isfinite(model.objective_).all()
+    assert not model.same_prediction(X).any()
+    monkeypatch.undo()
+    if loss == "multinomial":
+        assert model._places[0].unproved(model.certificate_, Problem.of(X, y, several=True)) == ""
 
 
 def test_with_enough_time_nothing_is_refused(charged, clock):

@@ -379,7 +379,7 @@ class ClassRegion(_Ball):
 
     @property
     def _placed_offset(self) -> Array:
-        return np.append(self._offset, self._spread)
+        return np.append(self._offset, self._spread) if self.offset is None else self.offset
 
     @property
     def offset_is_proved(self) -> bool:
@@ -454,8 +454,10 @@ def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any, *, l
     Without `locate`, nothing is said about a free b*, which would take passes over X.
     """
     facts = *optimum.ball, b, optimum.radius
-    if (locate and optimum.lower > 0) or isinstance(objective, Multinomial):
+    if locate and (optimum.lower > 0 or isinstance(objective, Multinomial)):
         return _region(objective, *facts)
+    if isinstance(objective, Multinomial):
+        return _region(objective, *facts, np.zeros(objective.X.d), np.append(np.zeros(objective.k), math.inf))
     # if nothing is proved from below, the ball is so large that bounds on b* would not be worth the passes either
     return _region(objective, *facts, np.zeros(objective.X.d), np.array([-math.inf, math.inf]))
 

@@ -472,7 +472,8 @@ def least_losses(
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
         table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
-        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, lambda: budget.spent)
+        spent = (lambda: budget.spent) if storage.in_memory else table.spent
+        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
         found[lo : lo + size] = W.T
     return found, steps, asked
 

@@ -262,7 +262,7 @@ def planes(
         if len(far) and not met and rows.in_memory and (precondition.each or not precondition.may_be_own):
             break  # a factorization for each label vector costs less
     if table.free and len(todo):
-        _balance(table, W, todo)
+        _balance(table, W, todo, here)
     return W, steps
 
 
@@ -294,7 +294,7 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
             break
     W, own.loss = best
     if table.free:
-        _balance(own, W, np.arange(k))
+        _balance(own, W, np.arange(k), own.at(W, np.arange(k)))
     return W, steps, best[1]
 
 
@@ -306,14 +306,18 @@ def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
     return upper, upper - (0.5 * table.dot(table.J * here.gradient, here.gradient) + rest)
 
 
-def _balance(table: Table, W: Array, todo: Array) -> None:
-    """Move b so that both classes have the same mass, without which a plane proves nothing."""
-    for _ in range(TUNING.balancings):
-        shift, unequal = table.shifts(table.at(W[:, todo], todo), TUNING.balanced)
+def _balance(table: Table, W: Array, todo: Array, here: Point) -> None:
+    """Move b so that both classes have the same mass, without which a plane proves little; `here` is what W[:, todo] has.
+
+    Elsewhere than in memory, a pass that looks whether another move is needed may take as long as all passes before it.
+    """
+    for left in reversed(range(TUNING.balancings)):
+        shift, unequal = table.shifts(here, TUNING.balanced)
         todo, shift = todo[unequal], shift[unequal]
-        if not len(todo):
-            return
         W[-1, todo] += shift
+        if not len(todo) or not left or not (table.rows.in_memory or table.deadline.affords(table.pace)):
+            return
+        here = table.at(W[:, todo], todo)
 
 
 def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:

@@ -183,11 +183,14 @@ class LossResult:
     def place(self) -> Place:
         """What is proved about the exact minimizer, as stored in a model file. X must not have been changed.
 
-        For several label vectors it is computed for all of them at once.
+        For several label vectors it is computed for all of them at once. Nothing is said about a free b* if the time was up and
+        the rows are not in memory, where the passes that it takes are long.
         """
         if self._placed is not None:
             return self._placed()
-        return region_of(self._evidence.question.objective, self._optimum, self.b).place
+        objective = self._evidence.question.objective
+        locate = self.status is not Status.TIME_LIMIT or objective.X.storage.in_memory
+        return region_of(objective, self._optimum, self.b, locate=locate).place
 
     @cached_property
     def _region(self) -> Region | ClassRegion:
