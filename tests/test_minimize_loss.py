@@ -667,6 +667,20 @@ def test_the_squared_hinge_of_wide_sparse_rows_with_a_large_c(intercept):
     assert found.passes < 400
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_few_passes_for_one_hot_columns_that_differ_in_how_often_they_are_used(loss):
+    """More rows than columns, which are too many to factorize: neither ascent nor plain conjugate gradients suit them."""
+    rng, n, levels = np.random.default_rng(0), 8000, (10, 50, 500, 3000, 3)
+    codes = [rng.integers(0, count, n) for count in levels]
+    z = sum(rng.standard_normal(count)[code] for count, code in zip(levels, codes, strict=True))
+    X = sp.hstack([sp.csr_array(np.eye(count))[code] for count, code in zip(levels, codes, strict=True)], format="csr")
+    y = rng.random(n) < 1 / (1 + np.exp(-z))
+    result = gordan.minimize_loss(X, y, loss=loss, C=10.0)
+    assert result.status == "solved"
+    assert result.passes < 150
+    assert gordan.verify(result.certificate, X, y)
+
+
 @pytest.mark.parametrize("most", [300, 200])
 @pytest.mark.parametrize("intercept", KINDS)
 def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):

@@ -285,6 +285,15 @@ def test_squares(pair):
     assert made.passes == 1
 
 
+def test_squared(pair):
+    made, twin = pair
+    squared = made.squared()
+    close(squared.dense(), twin.A**2)
+    p = np.linspace(0.0, 1.0, made.n)
+    close(squared.combine(p), (twin.A**2).T @ p)
+    assert (made.passes, squared.passes) == (0, 1)
+
+
 def test_columns(pair):
     made, twin = pair
     j = np.unique(np.array([made.d - 1, 0, made.d // 2]))[::-1]

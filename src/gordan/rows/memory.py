@@ -249,6 +249,10 @@ class _Memory(Storage):
     def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
         return ((int(i), *self.row(i)) for i in rows)
 
+    def squared(self) -> Any:
+        """Return the rows with the squares of all entries, in float64."""
+        return self._with_arrays(np.square(self.arrays[0], dtype=np.float64), *self.arrays[1:])
+
     def snapshot(self, most: int) -> Any:
         if self.__sizeof__() > most:
             return None

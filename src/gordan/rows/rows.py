@@ -288,6 +288,12 @@ class Rows:
             X = np.column_stack((X, np.full(self.n, float(self.constant))))
         return np.asarray(X * (self.signs * self.scale)[:, None])
 
+    def squared(self) -> Rows:
+        """Return the rows with the entries A_ij² in float64, for rows in memory; they have their own count of passes."""
+        assert isinstance(self.storage, Held), "take the rows first"
+        signs, constant = np.ones(self.n, np.int8), float(self.constant) ** 2
+        return replace(self, storage=self.storage.squared(), signs=signs, constant=constant, scale=self.scale**2)
+
     def columns(self, j: Array) -> Any:
         """Return the columns j of A as a SciPy CSC array, for rows in memory; costs their share of a pass."""
         import scipy.sparse as sp

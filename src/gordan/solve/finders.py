@@ -34,7 +34,6 @@ from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
-from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
@@ -233,11 +232,10 @@ def _hinge(question: Any, evidence: Any) -> bool:
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
-    """Return whether it is the hinge, or its square for rows that fit a cache, with too many sparse columns to factorize."""
-    rows, loss = question.rows, question.objective.loss
-    hinged = loss is Loss.HINGE or (loss is Loss.SQUARED_HINGE and rows.entries <= minimizing.EPOCHS.most_entries)
-    wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
-    return wide and hinged and question.play.start is None
+    """Return whether there are too many sparse columns to factorize, and the loss and the rows suit coordinate ascent."""
+    rows = question.rows
+    wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized and question.play.start is None
+    return wide and minimizing.suits_ascent(rows, question.c, question.objective.loss)
 
 
 def _by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], None]) -> Iterator[Proposal]:

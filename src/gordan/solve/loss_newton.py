@@ -2,7 +2,8 @@
 
 A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by a Cholesky factorization if there are few columns, by one of the size
 of the rows with h > 0 if there are few of these, and otherwise by conjugate gradients. Later steps reuse a factorization as the
-preconditioner of conjugate gradients, for as long as that costs less than a new one.
+preconditioner of conjugate gradients, for as long as that costs less than a new one. Where there are too many columns for one,
+the diagonal of J + AᵀhA is the preconditioner of sparse rows: their columns differ much in how often they are used.
 """
 
 from __future__ import annotations
@@ -34,9 +35,18 @@ class Tuning:
     few_sparse: int = 100
     # The share of the initial slope that a line search may leave. The first step tried is Newton's, which is right near the end.
     slope_left: float = 0.1
-    # Largest relative residual of conjugate gradients.
+    # Largest relative residual of conjugate gradients. Near the end they aim at the share `wanted` of a gradient that is small
+    # enough: more precision is no use, and a little more, up to `near_end`, costs less than another step if steps do reduce it.
     forcing: float = 0.1
+    wanted: float = 0.5
+    near_end: float = 3.0
     most_cg: int = 300
+    # Conjugate gradients without a factorization are preconditioned by the diagonal once they took more than `many_cg` steps, if
+    # there are this many rows per column. The diagonal itself is best for rows of few entries: scaled by it, the largest
+    # eigenvalue of AᵀhA is at most their number. For rows of more entries, as those of text, its square root is better.
+    many_cg: int = 4
+    diagonal_rows: float = 0.5
+    few_entries: int = 32
     # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
     # The cost of a product of two entries of a row in second moments, and of one in a factorization, relative to the cost of an
@@ -123,8 +133,13 @@ class Newton:
     stale: bool = True
     """Whether the factorization is no good as a preconditioner any more."""
     largest_gradient: float = 0.0
+    last_gradient: float = 0.0
     converged: bool = True
     """Whether the last conjugate gradients reached a residual that is small enough."""
+    small: float = 0.0
+    """The length of a gradient that is small enough in the end."""
+    cg_steps: int = 0
+    """The largest number of steps of conjugate gradients so far."""
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
@@ -161,8 +176,9 @@ class Newton:
         """Return J w - Aᵀα."""
         return np.asarray(self.J * self.w - self.combine(alpha))
 
-    def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array) -> bool:
-        """Take one step, and return whether w changed."""
+    def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array, small: float = 0.0) -> bool:
+        """Take one step, and return whether w changed; `small` is the length of a gradient that is small enough, if known."""
+        self.small = small
         s = self.direction(gradient, curvature(self.z, alpha))
         slope = float(gradient @ s)
         if not slope < 0:
@@ -189,7 +205,7 @@ class Newton:
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
-            return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
+            return self._conjugate_gradients(gradient, h, self._by_diagonal(h), TUNING.most_cg)
         reused = self.factor is not None and not self.stale
         most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
         if most >= 2:
@@ -203,6 +219,24 @@ class Newton:
         H[np.diag_indices(columns)] += self.J
         self.factor, self.stale = factorized(H), False
         return -solved(self.factor, gradient)
+
+    @cached_property
+    def _squared(self) -> Rows | None:
+        """The rows whose entries are the squares of A's, of which the diagonal of AᵀhA is a combination; None if not worth it."""
+        rows = self.rows
+        worth = rows.in_memory and rows.sparse and rows.n >= TUNING.diagonal_rows * rows.d and fits(8 * rows.entries)
+        return rows.squared() if worth else None
+
+    def _by_diagonal(self, h: Array) -> Callable[[Array], Array]:
+        """Return the preconditioner made of the diagonal of J + AᵀhA, or none as long as few conjugate gradients are needed."""
+        if self.cg_steps <= TUNING.many_cg or self._squared is None:
+            return np.array
+        diagonal = self.J + self._squared.combine(h)
+        self.rows.passes += 1
+        if self.rows.entries > TUNING.few_entries * self.rows.n:
+            diagonal = np.sqrt(diagonal)
+        inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
+        return lambda r: inverse * r
 
     def _steps_for_a_factor(self, k: int) -> int:
         """Return how many steps of conjugate gradients, two passes each, cost as much as a factorization for k rows with h > 0.
@@ -239,13 +273,16 @@ class Newton:
         first = math.sqrt(float(gradient @ gradient))
         self.largest_gradient = max(self.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
+        aim, falls, self.last_gradient = TUNING.wanted * self.small, first <= 0.5 * self.last_gradient, first
+        if first > self.small and enough <= (TUNING.near_end * self.small if falls else aim):
+            enough = aim
         active = np.flatnonzero(h)
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         found = conjugate_gradients(
             lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition, self.time
         )
-        self.converged = found.converged
+        self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
         return found.s
 
 

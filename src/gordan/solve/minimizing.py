@@ -81,7 +81,9 @@ class Epochs:
     are at most `most` epochs. For the squared hinge Newton's method takes over once the gap of the ascent is within `near`
     tolerances; with a free intercept after `free` epochs, from the plane with a penalized intercept at a gap of `neighbour`. For
     the hinge, `before_multipliers` epochs precede the method of multipliers if C ‖x‖² is at most `small` on average and there are
-    at most `most_entries`: rows are visited in random order, which is slow where they are not in a cache.
+    at most `most_entries`: rows are visited in random order, which is slow where they are not in a cache. The squared hinge of
+    sparse rows is left to Newton's method if there are at least `rows_per_column`, or one per column if rows have few entries,
+    and C ‖x‖² is at least `newton` on average: most rows have weight then, and their weights depend on each other.
     """
 
     first: float = 3.0
@@ -94,6 +96,8 @@ class Epochs:
     small: float = 1.0
     before_multipliers: int = 60
     most_entries: int = 1 << 22
+    rows_per_column: int = 2
+    newton: float = 0.5
 
 
 TUNING, MULTIPLIERS, EPOCHS = Tuning(), Multipliers(), Epochs()
@@ -427,7 +431,8 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             newton = replace(Newton.start(task.rows, task.free, _continued(task), task.time), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
-        if not newton.step(gradient, task.weights, task.curvature, found.alpha):
+        small = math.sqrt(2 * TUNING.share * task.tol * upper)
+        if not newton.step(gradient, task.weights, task.curvature, found.alpha, small):
             return
 
 
@@ -532,6 +537,14 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
             alpha = weights(newton.z)
             gradient = newton.gradient(alpha)
         newton.step(gradient, weights, curvature, alpha)
+
+
+def suits_ascent(rows: Rows, c: Array, loss: Loss) -> bool:
+    """Return whether coordinate ascent is the method for this loss of sparse rows in memory with many columns."""
+    if loss is not Loss.SQUARED_HINGE or rows.entries > EPOCHS.most_entries:
+        return loss is Loss.HINGE
+    per_column = 1 if rows.entries <= NEWTON.few_entries * rows.n else EPOCHS.rows_per_column
+    return rows.n < per_column * rows.d or float(np.mean(c * rows.squares())) < EPOCHS.newton
 
 
 def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
