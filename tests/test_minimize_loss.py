@@ -681,6 +681,19 @@ def test_few_passes_for_one_hot_columns_that_differ_in_how_often_they_are_used(l
     assert gordan.verify(result.certificate, X, y)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30000, 300)).astype(np.float32)
+    y = X @ rng.standard_normal(300) + 20 * rng.standard_normal(30000) > 0
+    counts, found = [], loss_newton.second_moment
+    monkeypatch.setattr(loss_newton, "second_moment", lambda rows, *given: counts.append(rows.n) or found(rows, *given))
+    result = gordan.minimize_loss(X, y, loss=loss)
+    assert result.status == "solved"
+    assert counts
+    assert max(counts) < 30000
+
+
 @pytest.mark.parametrize("most", [300, 200])
 @pytest.mark.parametrize("intercept", KINDS)
 def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):

@@ -74,13 +74,15 @@ class Part:
     That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
     at least `least_per_column` for each column, and is solved to `tol`. For the hinge, and for smooth losses whose C ‖x‖² is
     above `small` on average, the plane of a part depends too much on its own noise to save steps, unless there are more rows per
-    column (`for_hinge`, `for_large_c`).
+    column (`for_hinge`, `for_large_c`). But the factorization for a part saves one for all rows, which is worth it for smooth
+    losses of dense rows if that costs at least `costly_factor` steps of conjugate gradients.
     """
 
     rows_per_column: int = 40
     for_hinge: int = 270
     for_large_c: int = 1000
     small: float = 100.0
+    costly_factor: int = 6
     least_rows: int = 4000
     share: float = 0.1
     least_per_column: int = 10
@@ -152,6 +154,20 @@ class Newton:
             newton.w, newton.z = w.copy(), newton.scores(w)
         return newton
 
+    def prepare(self, rows: Rows, weights: Weights, curvature: Curvature) -> None:
+        """Begin with the factorization for few rows that stand for all of these, if that saves one for all."""
+        columns = self.rows.d
+        few = columns <= TUNING.most_factorized and fits(8 * TUNING.copies * columns * columns)
+        if not few or steps_for_a_factor(self.rows, self.rows.n) < 2:
+            return
+        z = rows.scores(self.w)
+        h = curvature(z, weights(z))
+        active = np.flatnonzero(h)
+        if len(active):
+            H = second_moment(rows, active, h[active])
+            H[np.diag_indices(columns)] += self.J
+            self.factor, self.stale = factorized(H), False
+
     @cached_property
     def A(self) -> Array | None:
         """The signed rows as one array if they are dense and small, else None."""
@@ -207,7 +223,7 @@ class Newton:
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
             return self._conjugate_gradients(gradient, h, self._by_diagonal(h), TUNING.most_cg)
         reused = self.factor is not None and not self.stale
-        most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
+        most = min(steps_for_a_factor(self.rows, k), TUNING.most_cg) if reused else 0
         if most >= 2:
             s = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
             self.stale = not self.converged
@@ -237,16 +253,6 @@ class Newton:
             diagonal = np.sqrt(diagonal)
         inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
         return lambda r: inverse * r
-
-    def _steps_for_a_factor(self, k: int) -> int:
-        """Return how many steps of conjugate gradients, two passes each, cost as much as a factorization for k rows with h > 0.
-
-        The cost is counted and not timed, because times would make one run differ from the next.
-        """
-        rows = self.rows
-        per_row = rows.entries / rows.n
-        pairs = k * per_row * (TUNING.sparse_pair * per_row if rows.sparse else TUNING.dense_pair * rows.d)
-        return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
 
     def _seconds_for_a_factor(self, k: int) -> float:
         """Predict the seconds of a factorization, which cannot be interrupted, at the pace of this call."""
@@ -284,6 +290,16 @@ class Newton:
         )
         self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
         return found.s
+
+
+def steps_for_a_factor(rows: Rows, k: int) -> int:
+    """Return how many steps of conjugate gradients, two passes each, cost as much as a factorization for k rows with h > 0.
+
+    The cost is counted and not timed, because times would make one run differ from the next.
+    """
+    per_row = rows.entries / rows.n
+    pairs = k * per_row * (TUNING.sparse_pair * per_row if rows.sparse else TUNING.dense_pair * rows.d)
+    return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
 
 
 class Solved(NamedTuple):

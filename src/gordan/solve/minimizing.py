@@ -22,7 +22,17 @@ from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
 from gordan.solve.block_ascent import with_equal_masses
-from gordan.solve.loss_newton import PART, Curvature, Line, Newton, Weights, bordered, derivatives, line_search
+from gordan.solve.loss_newton import (
+    PART,
+    Curvature,
+    Line,
+    Newton,
+    Weights,
+    bordered,
+    derivatives,
+    line_search,
+    steps_for_a_factor,
+)
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
@@ -415,7 +425,10 @@ def _moment(found: Found, question: LossQuestion) -> Moment:
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up."""
-    newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w, task.time)
+    first = _part_and_plane(task, by_newton) if w is None else None
+    newton = Newton.start(task.rows, task.free, w if first is None else first[1], task.time)
+    if first is not None:
+        newton.prepare(first[0].rows, first[0].weights, first[0].curvature)
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
     for _ in range(TUNING.most_steps):
@@ -638,6 +651,12 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
     """Return the plane of a part of the rows if there are many rows per column, else None."""
+    first = _part_and_plane(task, find)
+    return None if first is None else first[1]
+
+
+def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tuple[Task, Array] | None:
+    """Return the task for a part of the rows and its plane if there are many rows per column, else None."""
     rows = task.rows
     if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
         return None
@@ -649,7 +668,7 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
         if found.gap <= part.tol:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
-    return found.w
+    return part, found.w
 
 
 def _rows_per_column(task: Task) -> int:
@@ -658,6 +677,7 @@ def _rows_per_column(task: Task) -> int:
         return PART.for_hinge
     rows = task.rows
     between = PART.rows_per_column * rows.d <= rows.n < PART.for_large_c * rows.d and not task.loss.several
+    between = between and (rows.sparse or steps_for_a_factor(rows, rows.n) < PART.costly_factor)
     large = between and float(np.mean(task.c * rows.squares())) > PART.small
     return PART.for_large_c if large else PART.rows_per_column
 
