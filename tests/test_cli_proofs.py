@@ -179,6 +179,119 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert "is the label, is dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
 
 
+UNWEIGHTED = "a,b,w,y\n" + "".join(
+    f"{i % 5}.5,{i * i % 7},{1 + i % 3},{'yes' if i * i % 7 + i % 3 > 3 else 'no'}\n" for i in range(30)
+)
+
+
+def both(capsys, proof, data, *options):
+    """Return the exit code and the lines of both checkers, which print the same for an accepted claim."""
+    result = run("verify", proof, data, *options)
+    code = standalone.main([str(proof), str(data), *map(str, options)])
+    told = capsys.readouterr()
+    assert code == result.exit_code, (told.out, told.err, result.stdout, result.stderr)
+    if code == 0:
+        assert told.out == result.stdout
+    return code, result.stdout.splitlines()
+
+
+def first_certificate(model):
+    """Write the first certificate of a model file to a file of its own."""
+    proof = model.with_suffix(".json")
+    proof.write_text(Model.load(model).certificates[0])
+    return proof
+
+
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--loss", "logistic"),
+        ("--nu", 0.5),
+        ("--loss", "hinge", "--class-weight", "balanced"),
+        ("--nu", 0.25, "--class-weight", "no=2"),
+    ],
+)
+def test_weights_are_compared_with_their_column(options, missing, tmp_path, capsys):
+    """A claim of weighted rows holds for the weights in the certificate; both checkers say whether the data has the same."""
+    data, changed = tmp_path / "data.csv", tmp_path / "changed.csv"
+    data.write_text(UNWEIGHTED + (",1,1,no\n" if missing else ""))
+    drop = ["--missing", "drop"] if missing else []
+    assert run("fit", data, "-o", tmp_path / "m.gordan", "--weight", "w", *drop, *options).exit_code == 0
+    proof = first_certificate(tmp_path / "m.gordan")
+    scaled = "--class-weight" in options
+    for named in ([], ["--weight", "w"]):
+        code, lines = both(capsys, proof, data, *named)
+        assert code == 0
+        assert lines[-2].startswith(
+            "  its weights are those of the column 'w'" + (" times a factor for each class" if scaled else "")
+        )
+        assert lines[-1].startswith("  the rows and labels match" if scaled else "  everything that the claim depends on matches")
+        check = answer("verify", proof, data, *named)["checks"][0]
+        assert (check["weights"], check["other_data"]) == ("factors" if scaled else "same", False)
+    rows = [line.split(",") for line in data.read_text().splitlines()]
+    for name, weight in (("other", lambda i: 1 + i % 2), ("negative", lambda i: -1)):
+        text = [",".join(row) if i == 0 else ",".join([*row[:2], str(weight(i)), row[3]]) for i, row in enumerate(rows)]
+        changed.write_text("\n".join(text) + "\n")
+        for named in ([], ["--weight", "w"]):
+            code, lines = both(capsys, proof, changed, *named)
+            assert (code, lines[-1]) == (0, "  the rows and labels match the data it was made for; the weights differ"), name
+            assert lines[-2].startswith("  its weights are not those of the column 'w', not even up to a factor for each class: ")
+            assert "the weight of row" in lines[-2]
+        check = answer("verify", proof, changed)["checks"][0]
+        assert (check["weights"], check["other_data"]) == ("other", True)
+    changed.write_text("\n".join(",".join([*row[:2], row[3]]) for row in rows) + "\n")
+    code, lines = both(capsys, proof, changed)
+    assert lines[-1] == "  the rows and labels match the data it was made for; the weights were not compared"
+    assert lines[-2].startswith("  its weights are the certificate's own, and were not compared with the data: no column 'w'")
+    assert answer("verify", proof, changed)["checks"][0]["weights"] == "unknown"
+    assert both(capsys, proof, data, "--drop", "w")[1][-1] == lines[-1]
+    changed.write_text("\n".join(",".join([*row[:2], "x" if i else "w", row[3]]) for i, row in enumerate(rows)) + "\n")
+    assert both(capsys, proof, changed)[0] == 2
+
+
+def test_rows_of_weight_zero_and_class_weights_alone(tmp_path, capsys):
+    """A hard margin depends only on which weights are zero; class weights without a column are factors of the classes."""
+    data, model = tmp_path / "data.csv", tmp_path / "m.gordan"
+    text = "a,w,y\n0,1,no\n1,2,no\n9,0,no\n5,1,yes\n7,3,yes\n"
+    data.write_text(text)
+    assert run("fit", data, "-o", model, "--weight", "w").exit_code == 0
+    proof = first_certificate(model)
+    lines = both(capsys, proof, data)[1]
+    assert lines[-2:] == ["  its rows of weight zero are those of the column 'w'", f"  {SAME}"]
+    data.write_text(text.replace("1,2,no", "1,5,no"))
+    assert both(capsys, proof, data)[1] == lines
+    data.write_text(text.replace("9,0,no", "9,4,no"))
+    lines = both(capsys, proof, data)[1]
+    assert lines[-2].endswith("1 of 5 differ, and the weight of row 2 is zero only in the certificate")
+    assert lines[-1].endswith("; the weights differ")
+    data.write_text(UNWEIGHTED)
+    assert run("fit", data, "-o", model, "--loss", "hinge", "--class-weight", "no=2", "--drop", "w").exit_code == 0
+    lines = both(capsys, first_certificate(model), data)[1]
+    assert "  its weights are a factor for each class, such as class weights: 2 for no, 1 for yes" in lines
+    assert lines[-1].endswith("; the weights match up to a factor for each class")
+
+
+SAME = "everything that the claim depends on matches the data it was made for"
+
+
+def test_the_last_note_does_not_reassure(tmp_path, capsys):
+    """It says that the names differ, and of a rejected claim only that this is its data."""
+    data, proof = tmp_path / "data.csv", tmp_path / "proof.json"
+    text = "a,b,y\n0,1,no\n1,2,no\n5,1,yes\n7,3,yes\n"
+    data.write_text(text)
+    run("separate", data, "--certificate", proof)
+    for header in ("b,a,y", "a,c,y", "a,b,z"):
+        data.write_text(text.replace("a,b,y", header))
+        lines = both(capsys, proof, data)[1]
+        assert lines[-1] == "  the values match the data it was made for; the names of the columns differ"
+    data.write_text(text)
+    content = json.loads(proof.read_text())
+    proof.write_text(json.dumps({**content, "upper": (0.001).hex()}))
+    code, lines = both(capsys, proof, data)
+    assert (code, lines[-1]) == (1, "  this is the data that it was made for")
+
+
 OTHER_LABELS = {
     "the same": ["u", "v"],
     "swapped": ["v", "u"],

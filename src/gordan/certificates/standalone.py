@@ -316,6 +316,77 @@ def left_out_words(kept: int, missing: int, zero: int, unlabeled: int, column: s
     return f" (for {kept} of {kept + sum(counts.values())} rows; left out: {parts})" if parts else ""
 
 
+def compare_weights(
+    stored: Sequence[Any], given: Sequence[Any] | None, labels: Sequence[Any], column: str | None, only_zeros: bool
+) -> tuple[str, str]:
+    """Return how the weights in a certificate relate to those of the data, a key of `WEIGHTS`, and a sentence about it.
+
+    `column` is the name of the column of the data that has the `given` weights, or should have them. A certificate holds the
+    products of sample weights and class weights, so the quotient may differ between the `labels`. Without nu a margin depends
+    only on which weights are zero (`only_zeros`).
+    """
+    place = "the weights of the data" if column is None else f"the column {column!r}"
+    own, other = [float(weight) for weight in stored], [math.nan if weight is None else float(weight) for weight in given or ()]
+    unknown = "its weights are the certificate's own, and were not compared with the data: "
+    if given is None and column is not None:
+        return "unknown", f"{unknown}no column {column!r} was read; --weight names another"
+    if given is None:  # class weights alone?
+        other = [1.0] * len(own)
+    if only_zeros:
+        own, other = ([weight if math.isnan(weight) else float(weight != 0) for weight in each] for each in (own, other))
+    if len(own) != len(other) or len(own) != len(labels):
+        return "other", f"it has weights for {len(own)} rows, and the data has {len(labels)}"
+    if own == other and given is not None:
+        return "same", f"its {'rows of weight zero' if only_zeros else 'weights'} are those of {place}"
+    factors: dict[str, float] = {}
+    wrong = []
+    for i, (weight, of_data, label) in enumerate(zip(own, other, labels, strict=True)):
+        factor = 1.0 if only_zeros or not of_data > 0 else factors.setdefault(str(label).strip(), weight / of_data)
+        if not (of_data >= 0 and abs(weight - factor * of_data) <= 2.0**-50 * weight):  # the products are rounded
+            wrong.append(i)
+    if wrong and given is None:
+        return "unknown", f"{unknown}name their column by --weight"
+    if not wrong:
+        words = _first_few([f"{factor:.6g} for {label}" for label, factor in sorted(factors.items())], show=_printable)
+        times = "are a factor for each class" if given is None else f"are those of {place} times a factor for each class"
+        return "factors", f"its weights {times}, such as class weights: {words}"
+    i = wrong[0]
+    first = f"the weight of row {i} is {own[i]:.6g} in the certificate and {other[i]:.6g} in the data"
+    if only_zeros:
+        first = f"the weight of row {i} is zero only in the {'data' if own[i] else 'certificate'}"
+    by_class = "" if only_zeros else ", not even up to a factor for each class"
+    return "other", f"its weights are not those of {place}{by_class}: {len(wrong)} of {len(own)} differ, and {first}"
+
+
+# What the last note says about the weights of data whose rows and labels match; nothing if the weights do, or if there are none.
+WEIGHTS = {
+    "": "",
+    "same": "",
+    "factors": "the weights match up to a factor for each class",
+    "other": "the weights differ",
+    "unknown": "the weights were not compared",
+}
+
+
+def same_data_words(same: bool | None, accepted: bool, weights: str = "", renamed: bool = False) -> str:
+    """Return the last note: whether this is the data that a certificate was made for.
+
+    `same` tells whether rows and labels match, and is None if the certificate does not say for which it was made. `weights` is
+    as `compare_weights` returns it, and `renamed` tells whether names of columns differ.
+    """
+    own = ", with the weights of the certificate" if weights in ("other", "unknown") else ""
+    if same is None:
+        return "it does not say which data it was made for"
+    if not same:
+        return OTHER_DATA + (f", but the claim holds for it as well{own}" if accepted else "")
+    differences = [words for words in (WEIGHTS[weights], "the names of the columns differ" if renamed else "") if words]
+    if differences:
+        return "; ".join(
+            [f"the {'rows and labels' if WEIGHTS[weights] else 'values'} match the data it was made for", *differences]
+        )
+    return "everything that the claim depends on matches the data it was made for" if accepted else SAME_DATA
+
+
 class Claim:
     """A certificate that has been read strictly; `decide` tells whether it proves its claim for given data.
 
@@ -325,6 +396,7 @@ class Claim:
 
     progress: Any = staticmethod(lambda words: None)
     left_out = (0, 0, 0)  # the arguments of `left_out_words` for the data that was read last
+    kept: Sequence[int] = ()  # the rows of the data that was read last that no rule drops
 
     def __init__(self, content: dict[str, Any]) -> None:
         if not isinstance(content, dict) or content.get("format") not in FORMATS:
@@ -427,8 +499,11 @@ class Claim:
         missing = zero = 0
         if self.dropped:
             given = X if isinstance(X, NpyRows) else list(X)
-            X, y, missing, zero = _without_dropped_rows(given, list(y), self.dropped, weights)
+            y = list(y)
+            self.kept, missing, zero = _kept_rows(given, y, self.dropped, weights)
+            X, y = [given[i] for i in self.kept], [y[i] for i in self.kept]
         rows, width = _rows(X, self.shape[1])
+        self.kept = self.kept if self.dropped else range(len(rows))
         y = _labels(y, len(rows), self.classes, self.model, self.several)
         unlabeled = sum(label == 0 for label in y) if self._leaves_out_label_zero(y) else 0
         self.left_out = missing, zero, unlabeled
@@ -1515,10 +1590,10 @@ def _zero_is_left_out(y: Sequence[Any], classes: list[Any]) -> bool:
     return classes == [-1, 1] and set(y) == {-1, 0, 1}
 
 
-def _without_dropped_rows(
+def _kept_rows(
     X: Sequence[Any], y: Sequence[Any], dropped: Sequence[str], weights: Iterable[Any] | None
-) -> tuple[list[Any], list[Any], int, int]:
-    """Return the rows and labels that the rules leave, and how many rows were dropped for missing values and for weight zero."""
+) -> tuple[list[int], int, int]:
+    """Return which rows the rules leave, and how many rows were dropped for missing values and for weight zero."""
     if len(X) != len(y):
         raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
     mass = [1.0] * len(y) if weights is None else list(weights)
@@ -1534,7 +1609,7 @@ def _without_dropped_rows(
             kept = [i for i in kept if _is_missing(mass[i]) or float(mass[i]) != 0]
         except (TypeError, ValueError) as error:
             raise BadInput(f"a weight is not a number: {error}") from None
-    return [X[i] for i in kept], [y[i] for i in kept], len(y) - complete, complete - len(kept)
+    return kept, len(y) - complete, complete - len(kept)
 
 
 def _is_missing(value: Any) -> bool:
@@ -1638,10 +1713,12 @@ def read_table(
     """
     about, style = about or {}, style or Style()
     header, body, numbers = _split_table(path, style)
-    label, weight = _stated_column(label, "label", about, header), _stated_column(weight, "weight", about, header)
+    label = _stated_column(label, "label", about, header)
     at = position("-1" if label is None else label, len(header), header)
-    mass = None if weight is None else position(weight, len(header), header)
     asked = {position(column, len(header), header) for column in drop}
+    taken = [*(about.get("columns") or []), header[at], *(header[j] for j in asked)]
+    weight = weight if about.get("weight") in taken else _stated_column(weight, "weight", about, header)
+    mass = None if weight is None else position(weight, len(header), header)
     others = set() if asked else _unnamed_columns(header, at, about) - {mass}
     gone = asked | others
     gone |= set() if mass is None else {mass}
@@ -1649,7 +1726,7 @@ def read_table(
     _, labels = split_label(body, at, gone)
     kept, names = _drop_columns([[*range(len(header))], header], gone | {at})
     cells = Cells(path, header, body, numbers, _design_hint(about, header))
-    weights = None if mass is None else [own for (own,) in cells.values([mass], style._replace(missing=True))]
+    weights = None if mass is None else [own for (own,) in cells.values([mass], style)]
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
     found = Table(cells.values(kept, style), labels, None, weights, beside, numbers)
     named = found._replace(names=names, label=header[at], weight=None if mass is None else header[mass])
@@ -1996,7 +2073,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value, whatever the certificate says"
     )
-    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, if rows of weight zero were dropped")
+    parser.add_argument("--weight", metavar="COLUMN", help="column of weights; default: as the certificate says")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     try:
@@ -2042,11 +2119,9 @@ def _check_files(options: argparse.Namespace) -> tuple[bool, list[str]]:
     left_out = left_out_words(claim.shape[0] - claim.left_out[2], *claim.left_out, found.weight)
     stated = claim.statement() + left_out
     lines = [f"accepted: {stated}"] if accepted else [f"rejected: {reason}", f"  it claims that {stated}"]
-    lines += _provenance(claim, found, data, options.positive)
+    lines += _provenance(claim, found, data, options.positive, accepted)
     hint = "" if accepted else _design_hint(claim.about, found.names)
     lines += [f"  {hint}"] if hint else []
-    if accepted and lines[-1].endswith(OTHER_DATA):
-        lines[-1] += ", but the claim holds for it as well"
     return accepted, lines
 
 
@@ -2187,10 +2262,11 @@ def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
 
 BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
+SAME_DATA = "this is the data that it was made for"
 NUMBERED = "the data does not name the class {!r}: its labels are 0 and 1, and 1 was taken for that class"
 
 
-def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], asked: str | None) -> list[str]:
+def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], asked: str | None, accepted: bool) -> list[str]:
     """Return lines about where the certificate comes from and whether this is the data that it was made for.
 
     `data` is that of `Claim.data`, and `asked` is the class of --positive.
@@ -2198,27 +2274,41 @@ def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], a
     rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
     notes = _source_notes(claim)
     notes += [f"  rows {rules[rule]} are left out, and row numbers do not count them" for rule in claim.dropped]
-    notes += _name_notes(claim, found, asked)
-    if claim.data_hash is None:
-        return [*notes, "  it does not say which data it was made for"]
+    other_names = _name_notes(claim, found)
+    weights, note = _compared_weights(claim, found)
+    notes += [*other_names, *_numbered_note(claim, found, asked), *([f"  {note}"] if note else [])]
+    notes += [f"  {BESIDE}: {_first_few(found.beside)}"] if found.beside else []
     rows, width, plain = data
     known = claim.model == "poisson" or set(plain) <= set(claim.classes) or _zero_is_left_out(plain, claim.classes)
-    same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
-    return [*notes, "  everything that the claim depends on matches the data it was made for" if same else f"  {OTHER_DATA}"]
+    shape = known and (len(rows), width) == claim.shape
+    same = None if claim.data_hash is None else shape and claim.hash_of(rows, plain) == claim.data_hash
+    return [*notes, f"  {same_data_words(same, accepted, weights, bool(other_names))}"]
 
 
-def _name_notes(claim: Claim, found: Table, asked: str | None) -> list[str]:
-    """Return lines about columns, labels and classes whose names differ from those in the certificate."""
+def _compared_weights(claim: Claim, found: Table) -> tuple[str, str]:
+    """Return what `compare_weights` does for the weights of a file; nothing if the claim does not depend on weights."""
+    if claim.c is None:
+        return "", ""
+    given = None if found.weights is None else [found.weights[i] for i in claim.kept]
+    only_zeros = claim.kind != "optimum" and claim.nu is None
+    column = found.weight if found.weights is not None else claim.about.get("weight")
+    return compare_weights(claim.c, given, [found.y[i] for i in claim.kept], column, only_zeros)
+
+
+def _name_notes(claim: Claim, found: Table) -> list[str]:
+    """Return lines about columns and labels whose names differ from those in the certificate."""
     notes = _column_notes(found.names or [], claim.about.get("columns") or [])
     if found.label and claim.about.get("label") not in (None, "", found.label):
         pair = f"{found.label!r} in place of {claim.about['label']!r}"
         notes.append(f"  the label column has another name than the one it was made for: {pair}")
-    taken = asked is None and claim.class_type == "bool" and claim.model == "logistic"
-    if taken and claim.about.get("positive") and _stated_class(found.y, claim) is None:
-        notes.append(f"  {NUMBERED.format(claim.about['positive'])}")
-    if found.beside:
-        notes.append(f"  {BESIDE}: {_first_few(found.beside)}")
     return notes
+
+
+def _numbered_note(claim: Claim, found: Table, asked: str | None) -> list[str]:
+    """Return a line about the class of the certificate if the data has 0 and 1 in place of classes."""
+    taken = asked is None and claim.class_type == "bool" and claim.model == "logistic"
+    stated = claim.about.get("positive")
+    return [f"  {NUMBERED.format(stated)}"] if taken and stated and _stated_class(found.y, claim) is None else []
 
 
 def _column_notes(names: Sequence[str], stated: Sequence[str]) -> list[str]:
@@ -2270,9 +2360,9 @@ def _class_notes(claim: Claim) -> list[str]:
     return [f"  the positive class is {classes[1]!r}, the other one {classes[0]!r}"]
 
 
-def _first_few(values: Sequence[Any], mark: str = ", ") -> str:
+def _first_few(values: Sequence[Any], mark: str = ", ", show: Any = repr) -> str:
     """Return the first few of the values as text."""
-    return mark.join(map(repr, values[:4])) + (mark + "..." if len(values) > 4 else "")
+    return mark.join(map(show, values[:4])) + (mark + "..." if len(values) > 4 else "")
 
 
 def _printable(text: str) -> str:

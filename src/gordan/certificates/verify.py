@@ -83,8 +83,12 @@ class Check:
         """Sentences about where the certificate comes from, and about how the data relates to it."""
         if self._asked is None:
             return ()
-        label = getattr(self._asked[2], "name", None)
-        return provenance(self._asked[0], self.renamed, self.same_data, self.accepted, label=label)
+        certificate, X, y, sample_weight = self._asked
+        kept = _kept_rows(certificate, X, y, sample_weight)
+        own = (y, sample_weight) if kept is None else (kept.of(y), None if sample_weight is None else kept.of(sample_weight))
+        weights = compared_weights(certificate, *own, getattr(sample_weight, "name", None))
+        label = getattr(y, "name", None)
+        return provenance(certificate, self.renamed, self.same_data, self.accepted, label=label, weights=weights)
 
     def __str__(self) -> str:
         head = f"accepted: {self.claim}" if self.accepted else f"rejected: {self.reason} (it claims that {self.claim})"
@@ -106,6 +110,16 @@ def other_label(certificate: Certificate, name: Any) -> bool:
     return bool(stated) and isinstance(name, str) and bool(name) and name != stated
 
 
+def compared_weights(certificate: Certificate, labels: Any, sample_weight: Any, column: str | None) -> tuple[str, str]:
+    """Return what `standalone.compare_weights` does; nothing if the certificate holds no weights."""
+    if certificate.sample_weight is None:
+        return "", ""
+    only_zeros = certificate.kind != "optimum" and certificate.nu is None
+    given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).tolist()
+    column = column if given is not None else (certificate.about or About()).weight
+    return standalone.compare_weights(certificate.sample_weight, given, [*labels], column, only_zeros)
+
+
 def provenance(
     certificate: Certificate,
     renamed: Sequence[str],
@@ -115,11 +129,12 @@ def provenance(
     label: Any = None,
     more: Sequence[str] = (),
     classes: bool = True,
+    weights: tuple[str, str] = ("", ""),
 ) -> tuple[str, ...]:
     """Return notes on where a certificate comes from and on how the data relates to it.
 
-    `renamed` are differences of column names (`other_names`), `label` is the name of the labels, `more` are further notes, and
-    without `classes` the note on classes is left out.
+    `renamed` are differences of column names (`other_names`), `label` is the name of the labels, `more` are further notes,
+    without `classes` the note on classes is left out, and `weights` is what `compared_weights` returns.
     """
     about = certificate.about or About()
     notes = [*_source_note(about), *_statement_note(certificate), *(_class_note(certificate) if classes else ())]
@@ -129,7 +144,9 @@ def provenance(
         notes.append(f"the columns have other names than those it was made for: {names}")
     if other_label(certificate, label):
         notes.append(OTHER_LABEL.format(label, about.label))
-    notes += [*more, OTHER_DATA[same_data, accepted and same_data is False]]
+    notes += [*more, *([weights[1]] if weights[1] else ())]
+    names_differ = bool(renamed) or other_label(certificate, label)
+    notes.append(standalone.same_data_words(same_data, accepted, weights[0], names_differ))
     if renamed and not accepted:
         notes.append(design_hint(certificate))
     return tuple(notes)
@@ -208,12 +225,6 @@ SOURCES = {
 }
 OTHER_LABEL = "the label column has another name than the one it was made for: {!r} in place of {!r}"
 RULES = {"missing": "rows with a missing value", "zero-weight": "rows of weight zero"}
-OTHER_DATA = {
-    (None, False): "it does not say which data it was made for",
-    (True, False): "everything that the claim depends on matches the data it was made for",
-    (False, False): "this is not the data that it was made for",
-    (False, True): "this is not the data that it was made for, but the claim holds for it as well",
-}
 
 
 def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> Check:
@@ -277,10 +288,11 @@ def verified_for(
         X, y = kept.of(X), kept.of(y)
         missing += kept.left_out - kept.zero
         weight = weight or getattr(sample_weight, "name", None)
+        sample_weight = None if sample_weight is None else kept.of(sample_weight)
     if "zero-weight" in certificate.dropped and sample_weight is None and len(y) > certificate.shape[0]:
         reason = "it leaves out rows of weight zero: pass the weights as sample_weight"
         return Check(False, statement(certificate), reason, asked)
-    found, unlabeled = _checked(certificate, X, y, None if kept is not None else sample_weight, more)
+    found, unlabeled = _checked(certificate, X, y, sample_weight, more)
     left_out = missing, 0 if kept is None else kept.zero, unlabeled
     words = standalone.left_out_words(certificate.shape[0] - unlabeled, *left_out, weight)
     return replace(found, claim=found.claim + words, _asked=asked)

@@ -16,7 +16,15 @@ from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
-from gordan.certificates.verify import MOST_NAMES, design_hint, other_label, other_names, provenance, verified_for
+from gordan.certificates.verify import (
+    MOST_NAMES,
+    compared_weights,
+    design_hint,
+    other_label,
+    other_names,
+    provenance,
+    verified_for,
+)
 from gordan.cli.answers import headline, print_json, print_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source, TooManyClasses, class_named, local_copy, model_in
@@ -38,7 +46,7 @@ from gordan.rows import stored
     "gordan separate data.csv --certificate proof.json",
     "gordan verify proof.json data.csv",
     "gordan verify model.gordan data.csv",
-    fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names"},
+    fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names weights"},
 )
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates.")],
@@ -162,6 +170,13 @@ class Claim:
             return data.X, data.y
         return data.X, self._one_class(data) if self._is_one_class(data) else data.y
 
+    def labels_and_weights(self, data: Data) -> tuple[Any, Any]:
+        """Return the labels in the file and the weights of the rows that the certificate is about; None without weights."""
+        if self.against is None:
+            return data.labels, data.weights
+        own = (data.labels == self.positive) | (data.labels == self.against)
+        return data.labels[own], None if data.weights is None else data.weights[own]
+
     def _is_one_class(self, data: Data) -> bool:
         """Return whether the claim is about one class against the rest, and y still has the labels of the file."""
         truths = all(isinstance(label, bool) for label in self.certificate.classes)
@@ -225,13 +240,23 @@ def with_stated_columns(source: Source, weight: str | None, certificate: gordan.
     about, path = certificate.about or About(), local_copy(source.file)
     names = names_in(path, Dialect(**source.dialect)) or []
     label, weight_column = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
-    label, weight = source.label or label, weight or (weight_column if certificate.dropped else None)
+    label = source.label or label
+    used = bool(certificate.dropped) or certificate.sample_weight is not None or certificate.weights_hash is not None
+    weight = weight or (weight_column if used and weight_column not in _columns_taken(source, label, about, names) else None)
     if "missing" in certificate.dropped and format_of(path) in (*DELIMITERS, "parquet"):
         source = replace(source, missing=OnMissing.DROP)
     if not source.drop and not source.keep_index:
         others = extra_columns(names, about.columns or (), {weight, label or "".join(names[-1:])})
         source = replace(source, drop=_without_index(others, replace(source, file=path, label=label)))
     return replace(source, file=path, label=label), weight
+
+
+def _columns_taken(source: Source, label: str | None, about: About, names: list[str]) -> set[str]:
+    """Return the columns that cannot be the weights that a certificate names: features, the label, and those to be dropped."""
+    places = {str(at): name for j, name in enumerate(names) for at in (j, j - len(names))}
+    dropped = {column if column in names else places.get(column, "") for column in map(str, source.drop or ())}
+    at = "-1" if label is None else str(label)
+    return {*(about.columns or ()), at if at in names else places.get(at, ""), *dropped}
 
 
 def extra_columns(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[Any]:
@@ -260,7 +285,7 @@ class Checked:
     """The result of checking a claim.
 
     `renamed` are the columns with other names than in the data that it was made for, `label` is the name of the label column,
-    and `remarks` are about its classes.
+    `remarks` are about its classes, and `compared` is how its weights relate to those of the data (`compared_weights`).
     """
 
     claim: Claim
@@ -268,6 +293,7 @@ class Checked:
     renamed: tuple[str, ...]
     label: str | None = None
     remarks: tuple[str, ...] = ()
+    compared: tuple[str, str] = ("", "")
 
     @staticmethod
     def of(claim: Claim, data: Data) -> Checked:
@@ -276,16 +302,22 @@ class Checked:
         certificate, missing = claim.certificate, len(data.left_out)
         if claim.against is not None:  # some rows of a storage, which have no missing values
             certificate, missing = replace(certificate, dropped=()), 0
-        weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
-        weights = data.weights if weighted else None
+        needed = "zero-weight" in certificate.dropped or (certificate.weights_hash is not None and claim.against is None)
+        weights = data.weights if needed else None  # other weights are in the certificate, and are compared
         check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.named.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
-        return Checked(claim, check, other_names(certificate, data.names), data.named.outcome, remarks)
+        compared = compared_weights(certificate, *claim.labels_and_weights(data), data.named.weight)
+        return Checked(claim, check, other_names(certificate, data.names), data.named.outcome, remarks, compared)
 
     @property
     def other_data(self) -> bool:
-        """Whether the certificate says that it was made for other data."""
-        return self.check.same_data is False
+        """Whether the certificate says that it was made for other data, or its weights are not those of the data."""
+        return self.check.same_data is False or self.weights == "other"
+
+    @property
+    def weights(self) -> str | None:
+        """How the weights of the claim relate to those of the data, in one word; None if it does not depend on weights."""
+        return self.compared[0] or None
 
     @property
     def other_names(self) -> bool:
@@ -300,7 +332,7 @@ class Checked:
             certificate = replace(certificate, about=replace(certificate.about, positive=None))
         check, classes = self.check, self.claim.positive is None
         about = certificate, self.renamed, check.same_data, check.accepted
-        return provenance(*about, label=self.label, more=self.remarks, classes=classes)
+        return provenance(*about, label=self.label, more=self.remarks, classes=classes, weights=self.compared)
 
     def print(self) -> None:
         """Print the first line of the answer."""
