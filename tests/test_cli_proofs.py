@@ -292,6 +292,33 @@ def test_the_last_note_does_not_reassure(tmp_path, capsys):
     assert (code, lines[-1]) == (1, "  this is the data that it was made for")
 
 
+def test_both_checkers_have_the_same_exit_codes(tmp_path, capsys):
+    """For forged descriptions, labels of 0, long cells, separators and --positive."""
+    proof, forged, other = tmp_path / "proof.json", tmp_path / "forged.json", tmp_path / "other.csv"
+    run("separate", IRIS, "--positive", "setosa", "--certificate", proof)
+    content = json.loads(proof.read_text())
+    forged.write_text(json.dumps({**content, "about": {**content["about"], "weight": "sepal_width"}}))
+    assert both(capsys, forged, IRIS)[0] == 0  # a feature cannot be the weights
+    assert both(capsys, proof, IRIS, "--sep", "")[0] == 2
+    for model in ("multinomial", "ordinal"):
+        own = {"model": model, "w": [(0.0).hex()] * 5, "b": None, "rows": [], "weights": [], "lower": None, "upper": None}
+        forged.write_text(json.dumps({**content, **own, "kind": "separator"}))
+        assert both(capsys, forged, IRIS)[0] == 1  # its classes are False and True
+    text = "x,y\n" + "".join(f"{x},{'sick' if x > 2 else 'well'}\n" for x in range(6))
+    other.write_text(text)
+    run("separate", other, "--certificate", proof)
+    assert both(capsys, proof, other, "--positive", "sick")[0] == 2
+    other.write_text(text.replace("3,", f"3.{'0' * 200_000},"))
+    assert both(capsys, proof, other)[0] == 0
+    content = json.loads(proof.read_text())
+    signs = {"classes": [-1, 1], "class_type": "int", "w": [(1.0).hex()], "b": (0.0).hex(), "rows": [], "weights": []}
+    signs |= {"lower": None, "upper": None, "data_hash": None, "about": None, "shape": [5, 1]}
+    forged.write_text(json.dumps({**content, **signs}))
+    for labels, code in (((1, 0, 0, -1, 0), 0), ((1, 5, 5, -1, 5), 2), ((1, 0, 0, 0, 0), 1), ((1, 0, 7, -1, 0), 2)):
+        other.write_text("x,y\n" + "".join(f"{x},{label}\n" for x, label in zip((1, 2, -3, -1, 5), labels, strict=True)))
+        assert both(capsys, forged, other)[0] == code, labels
+
+
 OTHER_LABELS = {
     "the same": ["u", "v"],
     "swapped": ["v", "u"],

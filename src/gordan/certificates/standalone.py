@@ -153,6 +153,7 @@ CHUNK = 4096  # the number of rows that are hashed together
 WIDEST = 10**4  # the largest number of columns for which a row is packed or unpacked at once
 REMEMBERED = 10**6  # the largest number of cells for which rows are kept as fractions
 BLANKS = " \t\r\n\v\f"  # the white space that may surround a cell
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
 MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null")
 UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
@@ -1818,13 +1819,14 @@ def _split_table(path: Path, style: Style) -> tuple[list[str], list[list[str]], 
     named = re.match(r'"?sep=([^\r\n"])"?\r?\n', text, re.IGNORECASE)
     text = "\n" + text[named.end() :] if named else text  # an empty line keeps the line numbers
     lines, numbers, last = [], [], 0
+    limit = csv.field_size_limit(2**31 - 1)  # a cell may be longer than the limit of the csv module
     try:
         mark = (
             style.sep
             or (named and named[1])
             or _detect_separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
         )
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
         for line in reader:
             if line:
                 lines.append(line)
@@ -1832,6 +1834,8 @@ def _split_table(path: Path, style: Style) -> tuple[list[str], list[list[str]], 
             last = reader.line_num
     except (csv.Error, TypeError, ValueError) as error:  # the last two are raised for an invalid separator
         raise BadInput(f"{path}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
     if not lines:
         raise BadInput(f"{path} is empty")
     first = 1 if style.header else 0
@@ -2134,6 +2138,8 @@ def _read_data(options: argparse.Namespace, claim: Claim) -> Table:
         raise BadInput(f"{options.data}: this checker does not read {suffix}; save it as CSV, svmlight or .npy")
     if suffix in (".csv", ".tsv", ".tab"):
         sep = "\t" if options.sep == "\\t" else options.sep
+        if sep == "":
+            raise BadInput("--sep is empty; pass the single character between columns")
         style = Style(sep, options.decimal, options.thousands, not options.no_header, "missing" in claim.dropped)
         return read_table(options.data, options.label, options.drop, options.keep_index, options.weight, claim.about, style)
     if suffix != ".npy":
@@ -2178,7 +2184,10 @@ def _labels_for(table: Table, claim: Claim, positive: str | None) -> list[Any]:
     _require_labels(table, kept)
     found, own = [*labels], [labels[i] for i in kept]
     own = own if positive is None else one_against_the_rest(own, positive)
-    kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
+    truths = claim.class_type == "bool" and (
+        claim.model == "logistic" or all(str(label).strip().lower() in TRUTH for label in own)
+    )
+    kind = claim.class_type if truths or (claim.class_type != "bool" and all(map(_is_number, own))) else "str"
     for i, label in zip(kept, own, strict=True):
         found[i] = _read_label(table, i, label, "count" if claim.model == "poisson" else kind)
     return found
@@ -2232,10 +2241,9 @@ def as_label(text: Any, kind: str) -> Any:
     if not isinstance(text, str) or kind == "str":
         return text
     if kind == "bool":
-        truth = {"true": True, "1": True, "false": False, "0": False}
-        if text.strip().lower() not in truth:
+        if text.strip().lower() not in TRUTH:
             raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
-        return truth[text.strip().lower()]
+        return TRUTH[text.strip().lower()]
     return number(text)
 
 

@@ -87,8 +87,14 @@ def verify(
 def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Data:
     """Read the data for these claims; an error says what to do about too many classes or renamed columns."""
     several = any(claim.of_several for claim in claims)
+    if source.positive is not None and any(claim.names_its_classes for claim in claims):
+        raise InputError("the certificate names its classes; leave out --positive")
+    marked = claims[0].certificate.classes == (-1, 1)  # then label 0 may mark rows that are left out
     try:
-        return source.read(classes=(1, math.inf if several else 2), weight=weight)
+        data = source.read(classes=(1, math.inf if several else 3 if marked else 2), weight=weight)
+        if marked and not several and len(data.classes) > 2 and {*data.classes} != {-1, 0, 1}:
+            raise TooManyClasses(f"{data.path} has {len(data.classes)} classes; pass a file with two classes")
+        return data
     except TooManyClasses as error:
         names = " and ".join(map(str, claims[0].certificate.classes))
         raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
@@ -149,6 +155,12 @@ class Claim:
         certificate = self.certificate
         one = self.positive is not None or (certificate.about is not None and certificate.about.positive is not None)
         return one or certificate.several or certificate.model != "logistic"
+
+    @property
+    def names_its_classes(self) -> bool:
+        """Whether the certificate is about classes that it names, and not about one class against the rest."""
+        truths = all(isinstance(label, bool) for label in self.certificate.classes)
+        return self.positive is None and not (truths and self.certificate.model == "logistic")
 
     @property
     def prefix(self) -> str:
@@ -241,8 +253,7 @@ def with_stated_columns(source: Source, weight: str | None, certificate: gordan.
     names = names_in(path, Dialect(**source.dialect)) or []
     label, weight_column = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
     label = source.label or label
-    used = bool(certificate.dropped) or certificate.sample_weight is not None or certificate.weights_hash is not None
-    weight = weight or (weight_column if used and weight_column not in _columns_taken(source, label, about, names) else None)
+    weight = weight or (weight_column if weight_column not in _columns_taken(source, label, about, names) else None)
     if "missing" in certificate.dropped and format_of(path) in (*DELIMITERS, "parquet"):
         source = replace(source, missing=OnMissing.DROP)
     if not source.drop and not source.keep_index:

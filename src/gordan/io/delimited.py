@@ -7,6 +7,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,16 @@ def _cells(lines: list[str], mark: str) -> list[list[str]]:
         return [*csv.reader(lines, delimiter=mark)]
     except csv.Error:
         return []
+
+
+@contextmanager
+def cells_of_any_length() -> Iterator[None]:
+    """Return a context without the limit that the csv module has for the length of a cell, which compiled code does not have."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _has_decimal_commas(lines: list[list[str]]) -> bool:
@@ -338,6 +349,7 @@ class Cells:
     def _next_record(self) -> list[str] | None:
         line = self.text.line
         try:
-            return next(self._records, None)
+            with cells_of_any_length():
+                return next(self._records, None)
         except csv.Error as error:
             raise InputError(f"{self.text.path}, line {line}: {error}") from None

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gordan.io.delimited import DELIMITERS
+from gordan.io.delimited import DELIMITERS, cells_of_any_length
 from gordan.io.reading import format_of
 from gordan.io.table import Dialect
 from gordan.io.text import Text
@@ -22,11 +22,12 @@ def lines_of(path: Path, rows: Collection[int], dialect: Dialect | None = None) 
         return {}
     starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, dialect or Dialect(DELIMITERS[kind]))
     wanted, last, found = {*rows}, max(rows), {}
-    for row, line in enumerate(starts):
-        if row in wanted:
-            found[row] = line
-        if row >= last:
-            break
+    with cells_of_any_length():
+        for row, line in enumerate(starts):
+            if row in wanted:
+                found[row] = line
+            if row >= last:
+                break
     return found
 
 
