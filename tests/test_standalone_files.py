@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from test_certificates import SEPARABLE, Y
 
 import gordan
 from gordan.certificates import standalone
+from gordan.certificates.data import About
 
 
 def write(folder, kind, X, y):
@@ -35,6 +39,64 @@ def write(folder, kind, X, y):
     np.save(path, np.asarray(X, dtype=dtype, order=order))
     np.save(folder / "y.npy", np.array(y))
     return [path, "--labels", folder / "y.npy"]
+
+
+def checked_by_python(*arguments, **options):
+    command = [sys.executable, "-I", "-S", standalone.__file__, *map(str, arguments)]
+    return subprocess.run(command, capture_output="stdout" not in options, check=False, **options)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A certificate and its data."""
+    (tmp_path / "data.csv").write_text("x,y\n1,a\n2,b\n")
+    certificate = gordan.separate([[1.0], [2.0]], ["a", "b"]).certificate
+    (tmp_path / "proof.json").write_text(certificate.to_json())
+    return tmp_path / "proof.json", tmp_path / "data.csv"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_standalone_on_a_full_disk(small):
+    with open("/dev/full", "w") as full:
+        done = checked_by_python(*small, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert b"cannot be written" in done.stderr
+    assert b"internal error" not in done.stderr
+
+
+def test_standalone_reads_standard_input(small):
+    proof, data = small
+    done = checked_by_python(proof, "-", input=data.read_bytes())
+    assert (done.returncode, done.stdout.split(b":")[0]) == (0, b"accepted")
+    assert checked_by_python("-", data, input=proof.read_bytes()).returncode == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_standalone_is_interrupted(small, tmp_path):
+    """By the code of Ctrl-C, not by 1, which would mean that the certificate is rejected."""
+    pipe = tmp_path / "slow.csv"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-I", "-S", standalone.__file__, str(small[0]), str(pipe)]
+    piped = subprocess.PIPE
+    with subprocess.Popen(command, stdout=piped, stderr=piped) as process, pipe.open("w"):  # opened when it reads
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"\ninterrupted\n")
+
+
+def test_long_texts_of_a_certificate_are_cut(small, capsys):
+    proof, data = small
+    certificate = gordan.Certificate.from_json(proof.read_text())
+    X, y = [[1.0], [2.0]], ["a", "b"]
+    for field in ("file", "label", "version", "statement", "positive"):
+        about = replace(certificate.about or About(), **{field: "A" * 10**6})
+        forged = replace(certificate, about=about)
+        proof.write_text(forged.to_json())
+        assert standalone.main([str(proof), str(data)]) == 0
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) < 2100
+        assert max(map(len, str(gordan.verify(forged, X, y)).splitlines())) < 2100
+        assert "everything that the claim depends on" in out or "the names of the columns differ" in out
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "svm", "npy f8 C", "npy f4 F", "npy f2 C"])

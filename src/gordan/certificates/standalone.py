@@ -9,7 +9,7 @@ USAGE
 `gordan checker > check.py` writes this file. It shares no code with gordan, so if you have read it, you need not trust anything
 else. Its sections are: reading a certificate, the claim, kinds and fields, arithmetic, the data, files, the command line.
 
-CERTIFICATE is a JSON file. DATA is one of the following, also compressed as .gz, .bz2 or .xz:
+CERTIFICATE is a JSON file. DATA is one of the following, also compressed as .gz, .bz2 or .xz, or - for standard input:
 
     CSV or TSV with a header    the label is the column given by --label, else the one that the certificate names if the file
                                 has it, else the last column
@@ -23,7 +23,8 @@ left out unless --keep-index is given. If the certificate names its columns and 
 The output says what the certificate claims, whether that is proved, and whether this is the data that the certificate was made
 for. No check depends on the latter. The exit codes are those of `gordan verify`: 0 accepted; 1 rejected (the claim does not
 follow, or the data has other classes); 2 a file cannot be read, a label is missing, or there are too many classes; 70 an error
-in this file.
+in this file; 130 Ctrl-C. While Python itself starts and reads this file, about 0.1 s, Ctrl-C is answered by Python, by its exit
+code 1: a rejection always prints a line that begins with "rejected:".
 
 NUMBERS AND ROWS
 
@@ -120,7 +121,21 @@ k, and the mean of its conjugates is 0; if the sum were 1, so would be the mean 
 rational terms alone.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+import os
+import signal
+
+
+def _interrupted(*_: object) -> None:
+    """Exit at once when Ctrl-C is pressed."""
+    os.write(2, b"\ninterrupted\n")
+    os._exit(130)
+
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _interrupted)  # before the other imports, which take most of the start
 
 import argparse
 import ast
@@ -128,6 +143,7 @@ import bz2
 import copy
 import csv
 import decimal
+import functools
 import gzip
 import hashlib
 import io
@@ -135,7 +151,6 @@ import json
 import lzma
 import math
 import operator
-import os
 import re
 import struct
 import sys
@@ -348,7 +363,7 @@ def compare_weights(
     if wrong and given is None:
         return "unknown", f"{unknown}name their column by --weight"
     if not wrong:
-        words = _first_few([f"{factor:.6g} for {label}" for label, factor in sorted(factors.items())], show=_printable)
+        words = _first_few([f"{factor:.6g} for {label}" for label, factor in sorted(factors.items())], show=printable)
         times = "are a factor for each class" if given is None else f"are those of {place} times a factor for each class"
         return "factors", f"its weights {times}, such as class weights: {words}"
     i = wrong[0]
@@ -1641,10 +1656,16 @@ def _read_text(path: Path) -> str:
 def _read_bytes(path: Path) -> bytes:
     """Return the content of a file, unpacked if it is compressed."""
     try:
-        content = path.read_bytes()
+        content = _standard_input() if path == Path("-") else path.read_bytes()
         return UNPACKED[path.suffix.lower()](content) if path.suffix.lower() in UNPACKED else content
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # ValueError: a name with a NUL in it
         raise BadInput(f"{path} cannot be read: {error}") from None
+
+
+@functools.cache
+def _standard_input() -> bytes:
+    """Return the content of standard input, which is read once."""
+    return sys.stdin.buffer.read()
 
 
 def _suffix(path: Path) -> str:
@@ -2063,7 +2084,7 @@ def main(arguments: list[str] | None = None) -> int:
         epilog="Exit codes: 0 accepted; 1 rejected; 2 a file or a label cannot be read, or there are too many classes.",
     )
     parser.add_argument("certificate", type=Path, help="the JSON file to check")
-    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy; also .gz, .bz2, .xz")
+    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy; also .gz, .bz2, .xz; or -")
     parser.add_argument(
         "--label", help="name or position (from 0) of the label column; default: as the certificate says, or the last"
     )
@@ -2080,18 +2101,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--weight", metavar="COLUMN", help="column of weights; default: as the certificate says")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
+    _standard_input.cache_clear()
     try:
         accepted, lines = _check_files(options)
         _progress("")
         try:
-            _print("\n".join(lines), sys.stdout)
-        except BrokenPipeError:  # the reader has closed the pipe, as `head` does; avoid another error when Python exits
+            _print("\n".join(map(cut, lines)), sys.stdout)
+        except OSError as error:  # avoid another error when Python exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):  # else the reader has closed the pipe, as `head` does
+                raise BadInput(f"the answer cannot be written to standard output: {error}") from None
         return 0 if accepted else 1
     except BadInput as error:
-        _print(f"bad input: {error}", sys.stderr)
+        _print(cut(f"bad input: {error}"), sys.stderr)
         return 2
     except KeyboardInterrupt:
+        _print("interrupted", sys.stderr)
         return 130
     except Exception as error:
         _print(f"internal error in {Path(__file__).name}, please report it: {type(error).__name__}: {error}", sys.stderr)
@@ -2100,6 +2125,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_files(options: argparse.Namespace) -> tuple[bool, list[str]]:
     """Return whether the certificate is accepted, and the lines to print."""
+    if options.certificate == Path("-"):
+        raise BadInput("only the data may be standard input; pass the certificate as a file")
     content = _read_bytes(options.certificate)
     if content.startswith(b"\x89GORDAN\n"):
         raise BadInput(
@@ -2270,6 +2297,7 @@ def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
 
 BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
+LONGEST_LINE = 2000
 SAME_DATA = "this is the data that it was made for"
 NUMBERED = "the data does not name the class {!r}: its labels are 0 and 1, and 1 was taken for that class"
 
@@ -2335,7 +2363,7 @@ def _source_notes(claim: Claim) -> list[str]:
     """
     about = claim.about
     parts: dict[str, Any] = {
-        "file": lambda name: f"the file {_printable(name)}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
+        "file": lambda name: f"the file {printable(name)}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
         "label": lambda name: f"the label column {name!r}",
         "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
@@ -2343,7 +2371,7 @@ def _source_notes(claim: Claim) -> list[str]:
     }
     source, notes = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
-        version = _printable(about["version"] or "(unknown version)")
+        version = printable(about["version"] or "(unknown version)")
         notes.append(f"  the certificate says it was made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.statement()):
         notes.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
@@ -2373,9 +2401,14 @@ def _first_few(values: Sequence[Any], mark: str = ", ", show: Any = repr) -> str
     return mark.join(map(show, values[:4])) + (mark + "..." if len(values) > 4 else "")
 
 
-def _printable(text: str) -> str:
-    """Return text without control characters, which could move the cursor of a terminal or begin another line."""
-    return text if text.isprintable() else repr(text)
+def printable(text: str) -> str:
+    """Return text without control characters, which could move the cursor of a terminal or begin another line; it may be cut."""
+    return cut(text if text.isprintable() else repr(text[: LONGEST_LINE // 2]), LONGEST_LINE // 4)
+
+
+def cut(line: str, length: int = LONGEST_LINE) -> str:
+    """Return a line, cut if it is longer than this: a certificate may hold texts of any length."""
+    return line if len(line) <= length else f"{line[:length]}..."
 
 
 def _progress(words: str) -> None:

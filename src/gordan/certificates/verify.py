@@ -149,7 +149,7 @@ def provenance(
     notes.append(standalone.same_data_words(same_data, accepted, weights[0], names_differ))
     if renamed and not accepted:
         notes.append(design_hint(certificate))
-    return tuple(notes)
+    return tuple(map(standalone.cut, notes))
 
 
 def design_hint(certificate: Certificate) -> str:
@@ -206,8 +206,8 @@ def _first_few(values: Sequence[Any], separator: str = ", ") -> str:
 
 
 def _printable(text: Any) -> Any:
-    """Return text without control characters, which could move the cursor of a terminal or begin another line."""
-    return repr(text) if isinstance(text, str) and not text.isprintable() else text
+    """Return text without control characters, which could move the cursor of a terminal or begin another line; it may be cut."""
+    return standalone.printable(text) if isinstance(text, str) else text
 
 
 def _statement_note(certificate: Certificate) -> list[str]:

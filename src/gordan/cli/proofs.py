@@ -350,4 +350,5 @@ class Checked:
         if self.check:
             headline(f"accepted: {self.claim.prefix}{self.check.claim}", True)
         else:
-            headline(f"rejected: {self.claim.prefix}{self.check.reason} (it claims that {self.check.claim})", False)
+            words = f"rejected: {self.claim.prefix}{self.check.reason} (it claims that {self.check.claim})"
+            headline(standalone.cut(words), False)
