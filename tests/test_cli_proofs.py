@@ -285,6 +285,13 @@ def test_the_last_note_does_not_reassure(tmp_path, capsys):
         data.write_text(text.replace("a,b,y", header))
         lines = both(capsys, proof, data)[1]
         assert lines[-1] == "  the values match the data it was made for; the names of the columns differ"
+    data.write_text("".join(",".join((*line.split(",")[1::-1], line.split(",")[2])) + "\n" for line in text.splitlines()))
+    code, lines = both(capsys, proof, data)
+    told = "  the columns have the same names as those it was made for, but in another order"
+    assert (code, lines[-2:]) == (1, [told, "  this is not the data that it was made for"])
+    assert standalone.main([str(proof), str(data)]) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == lines[-2:]  # and no advice about formulas
+    assert answer("verify", proof, data, code=1)["checks"][0]["other_names"]
     data.write_text(text)
     content = json.loads(proof.read_text())
     proof.write_text(json.dumps({**content, "upper": (0.001).hex()}))

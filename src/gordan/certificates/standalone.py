@@ -168,6 +168,7 @@ CHUNK = 4096  # the number of rows that are hashed together
 WIDEST = 10**4  # the largest number of columns for which a row is packed or unpacked at once
 REMEMBERED = 10**6  # the largest number of cells for which rows are kept as fractions
 BLANKS = " \t\r\n\v\f"  # the white space that may surround a cell
+FORMULA_TERM = re.compile(r"[\[(:]|^Intercept$")  # in the names that formulas give to columns, as in town[T.B], log(x) and a:b
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
 MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null")
 UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
@@ -1820,13 +1821,14 @@ def _unnamed_columns(header: list[str], at: int, about: Mapping[str, Any]) -> se
 
 
 def _design_hint(about: Mapping[str, Any], names: Sequence[str] | None) -> str:
-    """Return advice if the certificate names columns that the file does not have, since a formula may have made them; or ""."""
-    if not names or set(about.get("columns") or ()) <= set(names):
+    """Return advice if the certificate names columns that a formula made and the file does not have, else ""."""
+    stated = about.get("columns") or ()
+    if not names or set(stated) <= set(names) or not any(map(FORMULA_TERM.search, stated)):
         return ""
     label = about.get("label") or "y"
     y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
     return (
-        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        "a formula made columns that the certificate names; ask for a file of these, which "
         f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
     )
 
@@ -2297,6 +2299,7 @@ def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
 
 BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
+OTHER_ORDER = "the columns have the same names as those it was made for, but in another order"
 LONGEST_LINE = 2000
 SAME_DATA = "this is the data that it was made for"
 NUMBERED = "the data does not name the class {!r}: its labels are 0 and 1, and 1 was taken for that class"
@@ -2351,6 +2354,8 @@ def _column_notes(names: Sequence[str], stated: Sequence[str]) -> list[str]:
     """Return a line about columns whose names differ from those in the certificate; nothing if either has no names."""
     if not names or not stated or [*names] == [*stated]:
         return []
+    if sorted(names) == sorted(stated):
+        return [f"  {OTHER_ORDER}"]
     pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["their number differs"]
     more = ", ..." if len(pairs) > 4 else ""
     return [f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}"]

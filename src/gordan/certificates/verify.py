@@ -100,6 +100,8 @@ def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[
     stated = (certificate.about or About()).columns
     if stated is None or names is None or [*names] == [*stated]:
         return ()
+    if sorted(names) == sorted(stated):
+        return (standalone.OTHER_ORDER,)
     pairs = zip(names, stated, strict=False)
     return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("their number differs",)
 
@@ -141,23 +143,27 @@ def provenance(
     notes += [f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped]
     if renamed:
         names = ", ".join(renamed[:MOST_NAMES]) + (", …" if len(renamed) > MOST_NAMES else "")
-        notes.append(f"the columns have other names than those it was made for: {names}")
+        in_order = renamed[0] != standalone.OTHER_ORDER
+        notes.append(f"the columns have other names than those it was made for: {names}" if in_order else names)
     if other_label(certificate, label):
         notes.append(OTHER_LABEL.format(label, about.label))
     notes += [*more, *([weights[1]] if weights[1] else ())]
     names_differ = bool(renamed) or other_label(certificate, label)
     notes.append(standalone.same_data_words(same_data, accepted, weights[0], names_differ))
-    if renamed and not accepted:
+    if renamed and not accepted and design_hint(certificate):
         notes.append(design_hint(certificate))
     return tuple(map(standalone.cut, notes))
 
 
 def design_hint(certificate: Certificate) -> str:
-    """Return advice for a certificate about columns that a formula made from a table, if the data has other columns."""
-    label = (certificate.about or About()).label or "y"
+    """Return advice for a certificate about columns that a formula made from a table, if the data has other columns, or ""."""
+    about = certificate.about or About()
+    if not any(map(standalone.FORMULA_TERM.search, about.columns or ())):
+        return ""
+    label = about.label or "y"
     y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
     return (
-        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        "a formula made columns that the certificate names; ask for a file of these, which "
         f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
     )
 

@@ -101,7 +101,8 @@ def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Da
     except InputError as error:
         certificate = claims[0].certificate
         renamed = other_names(certificate, names_in(source.file, Dialect(**source.dialect)))
-        raise InputError(f"{error}; {design_hint(certificate)}" if renamed else str(error)) from None
+        hint = design_hint(certificate) if renamed else ""
+        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
 
 
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
