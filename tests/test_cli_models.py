@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from commands import IRIS, SETOSA, answer, run, write_csv
 
 import gordan
+from gordan.certificates import standalone
 from gordan.io import Model, read
 
 
@@ -86,6 +88,43 @@ def test_fit_three_classes(scheme, tmp_path):
     assert [check["accepted"] for check in checks] == {"ovo": [True, False, False], "ovr": [False, True, False]}[scheme]
     assert [check["other_data"] for check in checks] == [5 in pair or None in pair for pair in sides]
     assert run("verify", model, write_csv(tmp_path / "two.csv", X[:20], np.where(X[:20, 0] > 6, "a", "b"))).exit_code in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [(["--nu", 0.4], 3), (["--nu", 0.6, "--multi-class", "ovr"], 3), (["--loss", "hinge"], 3), (["--loss", "multinomial"], 1)],
+)
+def test_certificates_of_a_fit_for_the_checker(options, count, tmp_path, capsys):
+    """Both checkers read the file of certificates; a pair of classes is about their rows alone."""
+    proofs, changed = tmp_path / "proofs.json", tmp_path / "changed.csv"
+    found = answer("fit", IRIS, "-o", tmp_path / "iris.gordan", "--certificate", proofs, *options)
+    assert found["certificate"] == str(proofs)
+    content = json.loads(proofs.read_text())
+    assert (len(content) if count > 1 else isinstance(content, dict)) == count
+    checks = answer("verify", proofs, IRIS)["checks"]
+    assert [check["accepted"] for check in checks] == [True] * count
+    assert not any(check["other_data"] for check in checks)
+    assert standalone.main([str(proofs), str(IRIS)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("accepted: ") for line in lines) == count
+    assert sum(line == "  everything that the claim depends on matches the data it was made for" for line in lines) == count
+    if "ovr" not in options and count == 3 and "--nu" in options:
+        assert "accepted: versicolor against setosa: the largest margin" in lines[0]
+    changed.write_text(IRIS.read_text().replace("5.1,3.5,1.4,0.2,", "7.0,3.0,6.0,2.2,", 1))
+    assert run("verify", proofs, changed).exit_code == 1
+    assert standalone.main([str(proofs), str(changed)]) == 1
+    proofs.write_text("[]")
+    assert run("verify", proofs, IRIS).exit_code == 2
+    assert standalone.main([str(proofs), str(IRIS)]) == 2
+
+
+def test_certificates_that_a_fit_cannot_write(tmp_path):
+    model, proofs = tmp_path / "m.gordan", tmp_path / "proofs.json"
+    for options in (["--standardize"], ["--no-certificates"]):
+        result = run("fit", IRIS, "-o", model, "--certificate", proofs, *options)
+        assert (result.exit_code, model.exists()) == (2, False)
+        assert f"--certificate with {options[0]}" in result.stderr
+    assert "two files" in run("fit", IRIS, "-o", model, "--certificate", model).stderr
 
 
 def test_fit_without_a_separator_is_soft_and_says_so(table, tmp_path):

@@ -161,6 +161,10 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert "left out 2 of 10 rows of trial.csv for missing cells (age: 1, count: 1)" in found["notices"][0]
     content = json.loads(proof.read_text())
     assert (content["dropped"], content["about"]["weight"]) == (["missing", "zero-weight"], "count")
+    told = run("diagnose", data, "--drop", "id", "--weight", "count", "--missing", "drop").stdout
+    assert told.startswith(
+        "3 of 10 rows are left out (2 with missing cells; 1 of weight zero); rows are numbered as in the file."
+    )
     by_place = answer("diagnose", data, "--drop", 0, "--weight", 3, "--missing", "drop", "--certificate", tmp_path / "two.json")
     assert by_place["rows"] == found["rows"]
     assert (tmp_path / "two.json").read_text() == proof.read_text()

@@ -9,7 +9,8 @@ USAGE
 `gordan checker > check.py` writes this file. It shares no code with gordan, so if you have read it, you need not trust anything
 else. Its sections are: reading a certificate, the claim, kinds and fields, arithmetic, the data, files, the command line.
 
-CERTIFICATE is a JSON file. DATA is one of the following, also compressed as .gz, .bz2 or .xz, or - for standard input:
+CERTIFICATE is a JSON file with one certificate or a list of them. DATA is - for standard input, or one of the following, also
+compressed as .gz, .bz2 or .xz:
 
     CSV or TSV with a header    the label is the column given by --label, else the one that the certificate names if the file
                                 has it, else the last column
@@ -2126,32 +2127,49 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check_files(options: argparse.Namespace) -> tuple[bool, list[str]]:
-    """Return whether the certificate is accepted, and the lines to print."""
+    """Return whether the certificate, or each of several, is accepted, and the lines to print."""
     if options.certificate == Path("-"):
         raise BadInput("only the data may be standard input; pass the certificate as a file")
     content = _read_bytes(options.certificate)
     if content.startswith(b"\x89GORDAN\n"):
         raise BadInput(
-            f"{options.certificate} is a model file of gordan, which may hold several certificates; `gordan verify` checks all, "
-            "and Python writes the first to a file: from pathlib import Path; from gordan.io import Model; "
+            f"{options.certificate} is a model file of gordan, which `gordan verify` checks; for this checker "
+            "`gordan fit --certificate proof.json` writes the certificates, and Python takes the first out of the model: "
+            "from pathlib import Path; from gordan.io import Model; "
             f"Path('proof.json').write_text(Model.load({str(options.certificate)!r}).certificates[0])"
         )
     try:
-        certificate = read_certificate(content.decode("utf-8"))
+        content = read_certificate(content.decode("utf-8"))
     except ValueError as error:
         raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
-    claim = Claim(certificate)
+    if not isinstance(content, list):
+        return _check_claim(options, Claim(content), "")
+    if not content:
+        raise BadInput(f"{options.certificate} has no certificates")
+    checks = []
+    for claim in map(Claim, content):
+        pair = len(content) > 1 and claim.class_type != "bool" and claim.model == "logistic" and not claim.several
+        checks.append(_check_claim(options, claim, f"{claim.classes[1]} against {claim.classes[0]}: " if pair else ""))
+    return all(accepted for accepted, _ in checks), [line for _, lines in checks for line in lines]
+
+
+def _check_claim(options: argparse.Namespace, claim: Claim, pair: str) -> tuple[bool, list[str]]:
+    """Return what `_check_files` does, for one certificate.
+
+    In a file of several certificates one about two classes that it names is about their rows alone; `pair` names them then.
+    """
     if options.missing == "drop":
         claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
     found = _read_data(options, claim)
+    found = _rows_of_classes(found, claim) if pair else found
     labels = _labels_for(found, claim, options.positive)
     claim.progress = _progress
     data = claim.data(found.X, labels, found.weights)
     accepted, reason = claim.decide(*data)
     left_out = left_out_words(claim.shape[0] - claim.left_out[2], *claim.left_out, found.weight)
     stated = claim.statement() + left_out
-    lines = [f"accepted: {stated}"] if accepted else [f"rejected: {reason}", f"  it claims that {stated}"]
+    lines = [f"accepted: {pair}{stated}"] if accepted else [f"rejected: {pair}{reason}", f"  it claims that {stated}"]
     lines += _provenance(claim, found, data, options.positive, accepted)
     hint = "" if accepted else _design_hint(claim.about, found.names)
     lines += [f"  {hint}"] if hint else []
@@ -2220,6 +2238,17 @@ def _labels_for(table: Table, claim: Claim, positive: str | None) -> list[Any]:
     for i, label in zip(kept, own, strict=True):
         found[i] = _read_label(table, i, label, "count" if claim.model == "poisson" else kind)
     return found
+
+
+def _rows_of_classes(table: Table, claim: Claim) -> Table:
+    """Return the table with only the rows of the classes of a certificate; rows without a label remain."""
+    numbers = claim.class_type != "str" and all(_is_number(label) or _is_missing(label) for label in table.y)
+    own = [label if not numbers or _is_missing(label) else number(label) for label in table.y]
+    kept = [i for i, label in enumerate(own) if label in claim.classes or _is_missing(label)]
+    if not kept:
+        raise BadInput(f"there are no rows of {claim.classes[0]!r} or {claim.classes[1]!r}, which the certificate is about")
+    weights, lines = ([column[i] for i in kept] if column is not None else None for column in (table.weights, table.lines))
+    return table._replace(X=[table.X[i] for i in kept], y=[table.y[i] for i in kept], weights=weights, lines=lines)
 
 
 def _read_label(table: Table, i: int, label: Any, kind: str) -> Any:

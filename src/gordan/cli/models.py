@@ -23,6 +23,7 @@ from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, comm
 from gordan.cli.data import ComputeOptions, Data, Source, class_named, local_copy, model_in, on_cluster, parse_size
 from gordan.cli.fields import fields
 from gordan.cli.options import (
+    CertificateOut,
     Json,
     OnInseparable,
     OnMissing,
@@ -42,7 +43,7 @@ from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters
 from gordan.estimators.models import Words
 from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
-from gordan.io import Model, Table, read
+from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
 from gordan.io.model import probabilities
 from gordan.io.reading import format_of, names_in
@@ -131,10 +132,11 @@ class ClassifierOptions:
     "gordan fit data.csv -o model.gordan --standardize    columns in different units",
     "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
     "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
+    "gordan fit data.csv -o model.gordan --certificate proofs.json    proofs for check.py",
     "gordan fit big.npy -o big.gordan --time-limit 600 --on-inseparable raise",
     "gordan fit big.npy -o big.gordan --checkpoint big.run    rerun to resume",
     fields={
-        "fit": "model classes interrupted planes",
+        "fit": "model classes interrupted certificate planes",
         "planes": "positive against status margin gap nu separable loss objective n_iter passes seconds resumed witness",
         "least losses": "positive against status objective gap radius n_iter passes seconds resumed",
     },
@@ -150,6 +152,7 @@ def fit(
         Path | None,
         typer.Option(metavar="PATH", help="Save the run to this file, and resume from it if it exists."),
     ] = None,
+    certificate: CertificateOut = None,
     no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -165,6 +168,12 @@ def fit(
     positive(asked.tol, "--tol")
     require_output(output, source.file)
     require_output(checkpoint, source.file)
+    require_output(certificate, source.file)
+    if certificate is not None and (standardize or no_certificates):
+        why = "the proofs would be about standardized columns, which no file has" if standardize else "there would be no proofs"
+        raise InputError(f"--certificate with {'--standardize' if standardize else '--no-certificates'}: {why}")
+    if certificate is not None and certificate.resolve() in {each.resolve() for each in (output, checkpoint) if each is not None}:
+        raise InputError(f"{certificate} is given for the certificates and for another output; write them to two files")
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
@@ -187,19 +196,29 @@ def fit(
         else:
             written = write_output(output, replace(found.model, label=data.named.outcome or None, scaling=data.scaling).save)
             remarks = [f"warning: {each}" for each in found.remarks if each]
+        proofs = Saved() if written.path is None else write_output(certificate, lambda path: _write_proofs(path, found.model))
         if written.path is not None and not interrupts.pressed:
             remove_checkpoints(found.answers)
     if as_json:
         planes = [each.fields for each in found.answers]
-        content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=planes)
-        print_json({**content, **written.fields}, (*data.notices, *remarks))
+        ended = {"interrupted": interrupts.pressed, "certificate": proofs.path}
+        content = fields("fit", data, model=written.path, planes=planes, **ended)
+        print_json({**content, **proofs.fields, **written.fields}, (*data.notices, *remarks))
     else:
         for each in found.answers:
             each.print(data)
         if written.path is not None:
             print_line(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
+        if proofs.path is not None:
+            print_line(f"certificates written to {proofs.path}")
     print_notes(*remarks)
-    return written.exit_code(interrupts.code or (found.code if found.model is None else ANSWERED))
+    return proofs.exit_code(written.exit_code(interrupts.code or (found.code if found.model is None else ANSWERED)))
+
+
+def _write_proofs(path: Path, model: Model | None) -> None:
+    """Write the certificates of a model as JSON: the only one, or a list of several."""
+    texts = (model and model.certificates) or ()
+    write_atomic(path, (texts[0] if len(texts) == 1 else f"[{f',{chr(10)} '.join(texts)}]").encode() + b"\n")
 
 
 def class_weights(given: list[str] | None, data: Data) -> Any:

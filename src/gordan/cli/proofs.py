@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 import typer
 
 import gordan
+from gordan import schema
 from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
@@ -229,10 +231,34 @@ def claims_in(path: Path) -> list[Claim]:
         claims = enumerate(zip(certificates, sides(model), planes, strict=True))
         return [Claim(own, *side, least, disagreement(model, own, i)) for i, (own, side, least) in claims]
     try:
-        return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
+        content = path.read_bytes()
+        if not content.lstrip().startswith(b"["):
+            return [Claim(gordan.Certificate.from_json(content))]
+        return _claims_in_list(content)
     except InputError as error:
         hint = "" if path.suffix == ".json" else "; pass the certificate or model first, then the data"
         raise InputError(f"{path}: {error}{hint}") from None
+
+
+def _claims_in_list(content: bytes) -> list[Claim]:
+    """Return the claims of a list of certificates, which `gordan fit --certificate` writes.
+
+    As in a model file, one of several that names two classes is about their rows alone.
+    """
+    try:
+        listed = [gordan.Certificate.from_json(json.dumps(each)) for each in schema.strict_json(content)]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise error if isinstance(error, InputError) else InputError(f"this is not JSON: {error}") from None
+    if not listed:
+        raise InputError("there are no certificates in it")
+    claims = [Claim(own) for own in listed]
+    if len(claims) == 1:
+        return claims
+    pairs_of = [own.model == "logistic" and not own.several and not isinstance(own.classes[0], bool) for own in listed]
+    return [
+        replace(claim, positive=claim.certificate.classes[1], against=claim.certificate.classes[0]) if pair else claim
+        for claim, pair in zip(claims, pairs_of, strict=True)
+    ]
 
 
 def disagreement(model: Model, certificate: gordan.Certificate, i: int) -> str:

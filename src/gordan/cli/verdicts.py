@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +160,12 @@ def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     """Print a diagnosis, with the line `outcome` in place of the event, and without the lines of Python code."""
     lines = (line for line in str(found).split("\n") if not line.startswith("Event: ") and line.strip() not in found.next_steps)
     first, *rest = (_in_class_words(line, data) for line in lines)
+    if data.left_out:  # rows with missing cells, which the diagnosis was not given
+        gone, n = len(data.left_out) + found.left_out, data.n + len(data.left_out)
+        more = f"{gone} of {n} rows are left out ({len(data.left_out)} with missing cells; "
+        first = re.sub(r"^\d+ of \d+ rows (?:is|are) left out \(", more, first).replace(
+            "numbered as given", "numbered as in the file"
+        )
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
         print_line(line)
