@@ -232,7 +232,7 @@ def test_weights_are_compared_with_their_column(options, missing, tmp_path, caps
         )
         assert lines[-1].startswith("  the rows and labels match" if scaled else "  everything that the claim depends on matches")
         check = answer("verify", proof, data, *named)["checks"][0]
-        assert (check["weights"], check["other_data"]) == ("factors" if scaled else "same", False)
+        assert (check["weights_match"], check["other_data"]) == ("factors" if scaled else "same", False)
     rows = [line.split(",") for line in data.read_text().splitlines()]
     for name, weight in (("other", lambda i: 1 + i % 2), ("negative", lambda i: -1)):
         text = [",".join(row) if i == 0 else ",".join([*row[:2], str(weight(i)), row[3]]) for i, row in enumerate(rows)]
@@ -243,12 +243,12 @@ def test_weights_are_compared_with_their_column(options, missing, tmp_path, caps
             assert lines[-2].startswith("  its weights are not those of the column 'w', not even up to a factor for each class: ")
             assert "the weight of row" in lines[-2]
         check = answer("verify", proof, changed)["checks"][0]
-        assert (check["weights"], check["other_data"]) == ("other", True)
+        assert (check["weights_match"], check["other_data"]) == ("other", True)
     changed.write_text("\n".join(",".join([*row[:2], row[3]]) for row in rows) + "\n")
     code, lines = both(capsys, proof, changed)
     assert lines[-1] == "  the rows and labels match the data it was made for; the weights were not compared"
     assert lines[-2].startswith("  its weights are the certificate's own, and were not compared with the data: no column 'w'")
-    assert answer("verify", proof, changed)["checks"][0]["weights"] == "unknown"
+    assert answer("verify", proof, changed)["checks"][0]["weights_match"] == "unknown"
     assert both(capsys, proof, data, "--drop", "w")[1][-1] == lines[-1]
     changed.write_text("\n".join(",".join([*row[:2], "x" if i else "w", row[3]]) for i, row in enumerate(rows)) + "\n")
     assert both(capsys, proof, changed)[0] == 2

@@ -162,6 +162,7 @@ OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba", "proved", "standard
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise
+    ("fit", "certificate"): None,
     ("diagnose", "model"): None,  # the regression, where others name a model file
     ("fit", "loss"): None,  # of LinearClassifier, which it chooses
     ("fit", "C"): None,

@@ -48,7 +48,7 @@ from gordan.rows import stored
     "gordan separate data.csv --certificate proof.json",
     "gordan verify proof.json data.csv",
     "gordan verify model.gordan data.csv",
-    fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names weights"},
+    fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names weights_match"},
 )
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates.")],
@@ -350,10 +350,10 @@ class Checked:
     @property
     def other_data(self) -> bool:
         """Whether the certificate says that it was made for other data, or its weights are not those of the data."""
-        return self.check.same_data is False or self.weights == "other"
+        return self.check.same_data is False or self.weights_match == "other"
 
     @property
-    def weights(self) -> str | None:
+    def weights_match(self) -> str | None:
         """How the weights of the claim relate to those of the data, in one word; None if it does not depend on weights."""
         return self.compared[0] or None
 
