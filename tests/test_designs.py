@@ -938,3 +938,17 @@ def test_text_in_a_frame_of_polars_is_answered_with_a_line_of_polars():
         assert f"X = {line}" in str(refused.value)
         X = eval(line, {"X": X, "polars": polars})
     assert [*gordan.diagnose(X, y).columns] == ["age", "region_B", "region_C", "(intercept)"]
+
+
+def test_columns_to_drop_before_the_fit_are_named():
+    """A constant beside the intercept, and 0/1 columns for both sexes: fits need them dropped, which is told."""
+    api = of("statsmodels.api")
+    r = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": r.integers(20, 80, 60), "sex": r.choice(["f", "m"], 60), "died": r.integers(0, 2, 60)})
+    X = pandas.get_dummies(frame[["age", "sex"]], dtype=float)
+    for given, name in ((api.Logit(frame.died, api.add_constant(X)), "sex_m"), (api.Logit(frame.died, X.assign(c=7.0)), "c")):
+        told = str(gordan.diagnose(given))
+        assert told.startswith(f"X is rank-deficient: {name} is a linear combination of the other columns, and left out")
+        assert f"The maximum-likelihood estimates exist, and are unique only after {name} is dropped." in told
+        assert f"Next: drop {name} first, then fit as usual; " in told
+        assert api.Logit(given.endog, gordan.diagnose(given).X.drop(columns=name)).fit(disp=0).mle_retvals["converged"]

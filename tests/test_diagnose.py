@@ -462,8 +462,16 @@ def test_rank_is_told_first():
     found = gordan.diagnose(X, y)
     assert found.dependent == ("x0", "x3")
     assert {*found.columns} == {"x1", "x2", "(intercept)"}
-    # a constant beside the intercept needs no words
-    assert repr(found).splitlines()[0].startswith("X is rank-deficient: x3 is a linear combination of the other columns")
+    first, second, third = repr(found).splitlines()
+    assert first.startswith("X is rank-deficient: x0 and x3 are linear combinations of the other columns and the intercept")
+    assert first.endswith("and left out as aliased: their effects cannot be told from those of the others.")
+    assert second.endswith("The maximum-likelihood estimates exist, and are unique only after x0 and x3 are dropped.")
+    assert third.startswith("Next: drop x0 and x3 first, then fit as usual; ")
+    ones = repr(gordan.diagnose([[1.0, *row[1:3]] for row in X], y))  # a column of ones is the constant
+    assert "rank-deficient" not in ones
+    assert ones.endswith("exist and are unique.\nNext: fit as usual.")
+    told = repr(gordan.diagnose(X, [0, 1, 2, *y[3:]], model="multinomial"))
+    assert "x0 and x3 are linear combinations" in told  # once, and not for each class
     assert gordan.diagnose(X, y, intercept="none").dependent == ("x3",)
 
 

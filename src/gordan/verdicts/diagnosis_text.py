@@ -58,10 +58,15 @@ def _facts(d: Diagnosis) -> list[str]:
         reason = "; ".join(filter(None, (missing, zero)))
         verb = "is" if d.left_out == 1 else "are"
         lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows {verb} left out ({reason}); rows are numbered as given.")
-    dependent = [name for name in d.dependent or () if not _is_constant(d, name)]
-    if dependent:
-        verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
-        lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns, and left out of the model.")
+    aliased = _aliased(d)
+    if aliased:
+        verb = "is a linear combination" if len(aliased) == 1 else "are linear combinations"
+        beside = any(name.endswith(INTERCEPT) for name in (*d.columns, *d.open))
+        others = " and the thresholds" if d.model == "ordinal" else " and the intercept" if beside else ""
+        effect = f"{'its effect' if len(aliased) == 1 else 'their effects'} cannot be told from those of the others"
+        lines.append(
+            f"X is rank-deficient: {_listed(aliased)} {verb} of the other columns{others}, and left out as aliased: {effect}."
+        )
     return [*lines, _kind(d), *filter(None, [_outcome(d)])]
 
 
@@ -95,7 +100,10 @@ def _kind(d: Diagnosis) -> str:
             f"{n - separated} exactly on the plane; no plane does better. {lost}"
         )
     if d.kind == "overlap":
+        aliased = _aliased(d)
         unique = "" if d.dependent is None else " and are unique"
+        if aliased:
+            unique = f", and are unique only after {_listed(aliased)} {'is' if len(aliased) == 1 else 'are'} dropped"
         what = "no plane separates the classes" if d.model == "logistic" else "no direction separates any row"
         return f"Overlap (proved): {what}, not even weakly. The maximum-likelihood estimates exist{unique}."
     if d._certificate is not None:
@@ -145,6 +153,12 @@ def _table(d: Diagnosis) -> list[str]:
 
 def _advice(d: Diagnosis) -> str:
     """Say what to do next."""
+    aliased = _aliased(d)
+    if d.kind == "overlap" and aliased:
+        return (
+            f"drop {_listed(aliased)} first, then fit as usual; with {'it' if len(aliased) == 1 else 'them'} the fit fails, or "
+            "its coefficients are arbitrary."
+        )
     if d.kind == "overlap":
         return "fit as usual."
     if d.kind == "undecided":
@@ -172,10 +186,26 @@ def _advice(d: Diagnosis) -> str:
     )
 
 
-def _is_constant(d: Diagnosis, name: str) -> bool:
-    """Return whether a column has the same value, not 0, in every row, so that it stands for the constant of the model."""
+def _aliased(d: Diagnosis) -> list[str]:
+    """Return the columns of X that are combinations of others, except a column of ones that is the constant of unnamed columns.
+
+    A multinomial model has a coefficient of each column for each class, but the column is dropped only once.
+    """
     table = d._data.table
-    column = name if name in table.names else name.partition(":")[2]
+    found = [*dict.fromkeys(_column(d, name) for name in d.dependent or ())]
+    ones = next((name for name in found if d._data.columns is None and name in table.names and table.is_constant(name)), None)
+    return [name for name in found if name != ones]
+
+
+def _column(d: Diagnosis, name: str) -> str:
+    """Return the column of X that a coefficient belongs to, or the name itself for a constant."""
+    column = name.partition(":")[2]
+    return column if name not in d._data.table.names and column in d._data.table.names else name
+
+
+def _is_constant(d: Diagnosis, name: str) -> bool:
+    """Return whether the column of a coefficient has the same value, not 0, in every row."""
+    table, column = d._data.table, _column(d, name)
     values = table.column(column) if column in table.names else np.arange(2.0)
     return bool((values == values[0]).all() and values[0])
 
