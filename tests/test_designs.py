@@ -952,3 +952,33 @@ def test_columns_to_drop_before_the_fit_are_named():
         assert f"The maximum-likelihood estimates exist, and are unique only after {name} is dropped." in told
         assert f"Next: drop {name} first, then fit as usual; " in told
         assert api.Logit(given.endog, gordan.diagnose(given).X.drop(columns=name)).fit(disp=0).mle_retvals["converged"]
+
+
+@pytest.mark.parametrize("n", [80, 5000])  # all rows, and a sample of them
+@pytest.mark.parametrize("form", ["frame", "sparse", "formula", "no constant", "multinomial"])
+def test_columns_that_depend_on_others_up_to_rounding_are_named(form, n):
+    """The estimates exist and are unique, since rounding makes the columns independent, but no program finds them."""
+    r = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": r.uniform(20, 80, n).round(1), "x": r.normal(size=n).round(2)})
+    frame["age2"], frame["powers"] = frame.age * 12, frame.age**3
+    frame["rare"] = (np.arange(n) == 1) + 0.0  # which a sample does not see
+    frame["seldom"] = (np.arange(n) % 79 == 1) + 0.0
+    y = pandas.Series(r.integers(0, 2, n), name="y")
+    y[[1, 80 % n]], frame.loc[[0, 80 % n], "rare"] = [0, 1], 1.0
+    if form == "formula":
+        of("formulaic")
+        found = gordan.diagnose("y ~ age + x + age2 + powers", data=frame.assign(y=y))
+    elif form == "sparse":
+        found = gordan.diagnose(sp.csr_array(frame), y)
+    else:
+        model = "multinomial" if form == "multinomial" else "logistic"
+        found = gordan.diagnose(frame, y, model=model, intercept="none" if form == "no constant" else "free")
+    age, age2 = ("x0", "x2") if form == "sparse" else ("age", "age2")
+    assert found.dependent == ()
+    told = [line for line in str(found).splitlines() if line.startswith("Notice (not proved)")]
+    assert len(told) == 1
+    assert f"{age2} is a linear combination of {age} up to rounding; programs may fail to converge" in told[0]
+    if found.kind == "overlap":
+        assert f"Next: drop {age2} first, then fit as usual; " in repr(found)
+    rounded = frame[["age", "x"]].assign(age2=frame.age2.round(-1))  # highly correlated, and yet a fit finds the estimates
+    assert "Notice" not in str(gordan.diagnose(rounded, y))

@@ -30,6 +30,7 @@ from gordan.verdicts.explaining import COUNTS, Table, explanation
 from gordan.verdicts.formatting import described
 from gordan.verdicts.model_matrix import Design
 from gordan.verdicts.remedies import Remedies
+from gordan.verdicts.scaling import nearly_dependent
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 KINDS: dict[str | None, Kind] = {
@@ -269,6 +270,17 @@ class Diagnosis:
         names = [name for name in self._data.names if name in estimates]
         names.sort(key=lambda name: name != INTERCEPT)
         return [(name, estimates[name], None if self.direction is None else self.direction.get(name)) for name in names]
+
+    @cached_property
+    def _nearly_dependent(self) -> list[tuple[str, list[str]]]:
+        """Columns that are combinations of others up to rounding, but not exactly, each with the others; this is not proved."""
+        table = self._data.table
+        aliased = {*(self.dependent or ()), *(name.partition(":")[2] for name in self.dependent or ())}
+        constants = {name for name in table.names if table.is_constant(name)}
+        columns = [j for j, name in enumerate(table.names) if name not in aliased | constants]
+        centred = bool(constants) or Intercept.of(self._data.design.intercept).exists
+        found = nearly_dependent(table.X, columns, centred)
+        return [(table.names[j], [table.names[k] for k in others]) for j, others in found]
 
     def __repr__(self) -> str:
         return diagnosis_text.summary(self)

@@ -61,11 +61,16 @@ def _facts(d: Diagnosis) -> list[str]:
     aliased = _aliased(d)
     if aliased:
         verb = "is a linear combination" if len(aliased) == 1 else "are linear combinations"
-        beside = any(name.endswith(INTERCEPT) for name in (*d.columns, *d.open))
-        others = " and the thresholds" if d.model == "ordinal" else " and the intercept" if beside else ""
+        apart = any(name.endswith(INTERCEPT) for name in (*d.columns, *d.open))
+        beside = " and the thresholds" if d.model == "ordinal" else " and the intercept" if apart else ""
         effect = f"{'its effect' if len(aliased) == 1 else 'their effects'} cannot be told from those of the others"
         lines.append(
-            f"X is rank-deficient: {_listed(aliased)} {verb} of the other columns{others}, and left out as aliased: {effect}."
+            f"X is rank-deficient: {_listed(aliased)} {verb} of the other columns{beside}, and left out as aliased: {effect}."
+        )
+    for name, others in d._nearly_dependent:
+        lines.append(
+            f"Notice (not proved): {name} is a linear combination of {_listed(others)} up to rounding; programs may fail to "
+            "converge, or return arbitrary coefficients for them."
         )
     return [*lines, _kind(d), *filter(None, [_outcome(d)])]
 
@@ -153,11 +158,11 @@ def _table(d: Diagnosis) -> list[str]:
 
 def _advice(d: Diagnosis) -> str:
     """Say what to do next."""
-    aliased = _aliased(d)
-    if d.kind == "overlap" and aliased:
+    dropped = [*_aliased(d), *(name for name, _ in d._nearly_dependent)]
+    if d.kind == "overlap" and dropped:
+        them = "it" if len(dropped) == 1 else "them"
         return (
-            f"drop {_listed(aliased)} first, then fit as usual; with {'it' if len(aliased) == 1 else 'them'} the fit fails, or "
-            "its coefficients are arbitrary."
+            f"drop {_listed(dropped)} first, then fit as usual; with {them} the fit can fail, or return arbitrary coefficients."
         )
     if d.kind == "overlap":
         return "fit as usual."
