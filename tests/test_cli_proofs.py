@@ -455,6 +455,7 @@ def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch
     assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
     commands = r"^(gordan fit .*)  # ridge.*\npip install firthmodels\npython3 - <<'END'  # Firth.*\n((?:.*\n)+)END\n$"
     ridge, firth = re.search(commands, told, re.M).groups()
+    assert ("--standardize" in ridge) == ("--intercept" not in options)  # centred columns would add a constant
     fitted = run(*shlex.split(ridge)[1:])
     assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
     capsys.readouterr()
@@ -463,6 +464,15 @@ def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch
     assert "('region', -" in shown
     assert ("count" in shown) == (not options)
     assert ("died ≠ yes" in told) == ("--positive" in options)
+
+
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_the_ridge_of_a_file_with_a_constant_has_an_intercept_in_its_place(intercept, tmp_path):
+    path = tmp_path / "trial.csv"
+    path.write_text("age,const,region,died\n50,1,0,0\n61,1,1,0\n44,1,0,1\n71,1,0,1\n58,1,1,0\n47,1,0,0\n")
+    told = run("diagnose", path, "--intercept", intercept).stdout
+    assert "--drop const --loss logistic --standardize -o ridge.gordan  # ridge" in told
+    assert "FirthLogisticRegression(max_iter=1000)" in told
 
 
 def test_what_to_pass_for_several_classes(tmp_path):

@@ -38,6 +38,14 @@ def in_b(frame):
     return tuple(np.flatnonzero((frame.region == "B") & frame.age.notna()).tolist())
 
 
+def evaluated(d):
+    """The estimates that the last line of the code for a diagnosis evaluates to, after the lines before it ran."""
+    *before, last = (line for line in d.next_steps if "firth" not in line.lower())
+    space = {"d": d, "gordan": gordan}
+    exec("\n".join(before), space)
+    return eval(last, space)
+
+
 # ---- formulas -------------------------------------------------------------------------------------------------------
 
 
@@ -540,7 +548,7 @@ def test_what_to_do_next_leaves_out_columns_that_depend_on_others():
     assert d.dependent
     (*_, ridge) = d.next_steps
     assert f"d.X.drop(columns={[*d.dependent]!r})" in ridge
-    eval(ridge.partition("  #")[0], {"gordan": gordan, "d": d})
+    assert np.isfinite(evaluated(d)).all()
 
 
 @pytest.mark.parametrize("level", ["A", "2.0"])
@@ -642,9 +650,7 @@ def test_the_table():
 def test_what_comes_next_for_several_classes_runs(constant):
     X = pandas.DataFrame({"one": 1.0, "t": [1.0, 1, 0, 0, 0, 1]}).iloc[:, 1 if constant == "free" else 0 :]
     d = gordan.diagnose(X, pandas.Series([*"ababcb"]), model="multinomial", intercept=constant)
-    (ridge,) = d.next_steps
-    assert f'intercept="{constant}"' in ridge
-    assert eval(ridge, {"d": d, "gordan": gordan}).shape == (X.shape[1], 3)
+    assert evaluated(d).shape == (1, 3)
 
 
 def test_what_comes_next_runs():
@@ -654,9 +660,9 @@ def test_what_comes_next_runs():
     code = d.next_steps
     assert str(d).endswith("\n".join(f"    {line}" for line in code))
     space = {"d": d, "gordan": gordan}
-    exec(code[0], space)
-    assert np.isfinite(eval(code[1], space)).all()
+    exec("\n".join(code[:2]), space)
     assert np.isfinite(eval(code[2], space)).all()
+    assert np.isfinite(eval(code[3], space)).all()
 
 
 @pytest.mark.parametrize("form", ["array", "sparse", "sparse with ones", "frame", "list"])
@@ -667,8 +673,8 @@ def test_what_comes_next_runs_for_every_form_of_x(form):
     forms = {"array": X, "sparse": sp.csr_array(X[:, 1:]), "sparse with ones": sp.csr_array(X), "list": X[:, 1:].tolist()}
     d = gordan.diagnose(pandas.DataFrame(X, columns=[*"abc"]) if form == "frame" else forms[form], [0, 0, 1, 1, 1, 0, 0])
     space = {"d": d, "gordan": gordan}
-    exec(d.next_steps[0], space)
-    assert all(np.isfinite(eval(line, space)).all() for line in d.next_steps[1:])
+    exec("\n".join(d.next_steps[:2]), space)
+    assert all(np.isfinite(eval(line, space)).all() for line in d.next_steps[2:])
 
 
 @pytest.mark.parametrize("form", ["array", "sparse", "frame", "list", "formula", "weights"])
@@ -731,11 +737,12 @@ def test_what_comes_next_has_the_weights(formula):
     many = np.repeat(np.arange(5), [2, 1, 3, 1, 2])
     space = {"d": d, "gordan": gordan}
     again = SimpleNamespace(X=d.X.iloc[many], y=d.y.iloc[many], weights=np.ones(len(many)))
-    ridge = d.next_steps[2]
+    _, scaler, fit, ridge = d.next_steps
+    exec(scaler, space)
     np.testing.assert_allclose(eval(ridge, space), eval(ridge, space | {"d": again}), rtol=1e-3)
     firth = of("firthmodels")
     space |= {"FirthLogisticRegression": firth.FirthLogisticRegression}
-    np.testing.assert_allclose(eval(d.next_steps[1], space), eval(d.next_steps[1], space | {"d": again}), rtol=1e-3)
+    np.testing.assert_allclose(eval(fit, space), eval(fit, space | {"d": again}), rtol=1e-3)
 
 
 UNKNOWN = {
@@ -982,3 +989,53 @@ def test_columns_that_depend_on_others_up_to_rounding_are_named(form, n):
         assert f"Next: drop {age2} first, then fit as usual; " in repr(found)
     rounded = frame[["age", "x"]].assign(age2=frame.age2.round(-1))  # highly correlated, and yet a fit finds the estimates
     assert "Notice" not in str(gordan.diagnose(rounded, y))
+
+
+@pytest.mark.parametrize("form", ["formula", "statsmodels", "columns", "sparse", "multinomial"])
+def test_the_ridge_line_penalizes_no_intercept(form):
+    """A penalty on the constant, or on columns in large units, would turn the sign of age."""
+    r = np.random.default_rng(1)
+    frame = pandas.DataFrame({"age": r.uniform(60, 90, 200).round(), "test": r.integers(0, 2, 200)})
+    frame["died"] = (r.random(200) < 1 / (1 + np.exp(4 - 0.05 * frame.age))).astype(int)
+    frame.loc[frame.test == 1, "died"] = 0
+    X, died = frame[["age", "test"]], frame.died
+    if form == "formula":
+        of("formulaic")
+        d = gordan.diagnose("died ~ age + test", data=frame)
+    elif form == "statsmodels":
+        api = of("statsmodels.api")
+        d = gordan.diagnose(api.Logit(died, api.add_constant(X)))
+    else:
+        d = gordan.diagnose(sp.csr_array(X) if form == "sparse" else X, died, model=form if form == "multinomial" else "logistic")
+    assert 'intercept="free"' in d.next_steps[-1]
+    assert d.next_steps[-1].endswith("# ridge of standardized columns, without penalty on the intercept")
+    w = evaluated(d)
+    w = w[:, 1] - w[:, 0] if form == "multinomial" else w
+    standard = X.to_numpy() / X.std(ddof=0).to_numpy()
+    expected = gordan.minimize_loss(standard, died, loss="logistic", C=1.0).w
+    assert w[0] > 0.2 > -2 > w[1]
+    np.testing.assert_allclose(w, expected, rtol=0.3 if form == "multinomial" else 2e-2)
+
+
+def test_a_model_without_a_constant_is_said_to_have_none():
+    api = of("statsmodels.api")
+    X, y = pandas.DataFrame({"biom": [1.0, 2, 3, 4], "t": [1.0, 1, 2, 1]}), pandas.Series([0, 0, 1, 1], name="y")
+    d = gordan.diagnose(api.Logit(y - 0.0, X - 2.5))
+    assert "Notice: the model has no constant; if one is meant, pass sm.add_constant(X) to statsmodels" in repr(d)
+    assert d.next_steps[-1].endswith('intercept="none").w  # ridge of scaled columns')
+    assert np.isfinite(evaluated(d)).all()
+    assert "constant" not in repr(gordan.diagnose(api.Logit(y, api.add_constant(X))))
+    formula = of("statsmodels.formula.api").logit("y ~ t + biom - 1", X.assign(y=y))
+    assert "constant" not in repr(gordan.diagnose(formula))  # which says so itself
+    sexes = pandas.DataFrame({"f": [1.0, 0, 1, 0, 1], "m": [0.0, 1, 0, 1, 0]})  # whose sum is the constant
+    assert "constant" not in repr(gordan.diagnose(api.Logit([0, 1, 1, 0, 0], sexes)))
+
+
+def test_firth_converges_where_the_separation_is_complete(recwarn):
+    of("firthmodels")
+    X = pandas.DataFrame({"biom": np.linspace(0, 10, 60) ** 3})
+    d = gordan.diagnose(X, (X.biom > 400).astype(int))
+    space = {"d": d}
+    exec(d.next_steps[0], space)
+    assert np.isfinite(eval(d.next_steps[2], space)).all()
+    assert not [each for each in recwarn if "iterations" in str(each.message)]

@@ -192,11 +192,15 @@ def _outcome_line(data: Data, source: Source, model: Regression) -> str:
 
 def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
     """Return commands for models that have estimates on separated data: ridge, and Firth's penalized likelihood."""
+    # an intercept, which is not penalized, takes the place of a column that is the constant
+    constants = [name for name in found._data.table.constants if name in (data.names or ())]
     aliased = [name for name in found.dependent or () if name in (data.names or ())]
-    source = replace(source, drop=[*(source.drop or ()), *aliased])
+    source = replace(source, drop=[*(source.drop or ()), *dict.fromkeys([*aliased, *constants])])
+    intercept = Intercept.FREE if intercept.exists or constants else intercept
     weights = [] if weight is None else ["--weight", weight]
     constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
-    options = [*source.arguments, *weights, *constant, "--loss", found.model, "-o", "ridge.gordan"]
+    scaled = ["--standardize"] if intercept.exists else []  # centred columns would add a constant to a model without one
+    options = [*source.arguments, *weights, *constant, "--loss", found.model, *scaled, "-o", "ridge.gordan"]
     ridge = f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof"
     return [ridge, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
 
@@ -209,10 +213,11 @@ def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[st
     X, names, weights = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
     if data.named.weight is not None:
         X, names, weights = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
+    constant = "fit_intercept=False, " if intercept is Intercept.NONE else ""
     lines = [
         f"t = gordan.io.read({_python_literal(str(source.file))}{asked})",
         *([] if data.named.weight is None else [f"k = t.names.index({_python_literal(data.named.weight)})"]),
-        f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{weights})",
+        f"f = FirthLogisticRegression({constant}max_iter=1000).fit({X}, {y}{weights})",
         f"print(*zip({names}, f.coef_.tolist()))",
     ]
     imports = ["import gordan", *(["import numpy as np"] if weights else []), "from firthmodels import FirthLogisticRegression"]

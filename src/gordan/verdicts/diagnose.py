@@ -246,7 +246,7 @@ class Diagnosis:
             return ()
         constant = any(name.endswith(INTERCEPT) for name, _, _ in self._coefficients)  # else it is a column of X
         names, weighted, design = self._data.columns, self.weights is not None, self._data.design
-        about = self.model, self.X, names, self.dependent or (), constant, weighted
+        about = self.model, self.X, names, self.dependent or (), constant, weighted, self._data.table.constants
         return Remedies(*about, design.link, design.offset).lines
 
     def to_frame(self) -> Any:
@@ -276,9 +276,8 @@ class Diagnosis:
         """Columns that are combinations of others up to rounding, but not exactly, each with the others; this is not proved."""
         table = self._data.table
         aliased = {*(self.dependent or ()), *(name.partition(":")[2] for name in self.dependent or ())}
-        constants = {name for name in table.names if table.is_constant(name)}
-        columns = [j for j, name in enumerate(table.names) if name not in aliased | constants]
-        centred = bool(constants) or Intercept.of(self._data.design.intercept).exists
+        columns = [j for j, name in enumerate(table.names) if name not in aliased.union(table.constants)]
+        centred = bool(table.constants) or Intercept.of(self._data.design.intercept).exists
         found = nearly_dependent(table.X, columns, centred)
         return [(table.names[j], [table.names[k] for k in others]) for j, others in found]
 

@@ -6,8 +6,6 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gordan.certificates.models import INTERCEPT
 from gordan.verdicts.model_matrix import counts_by_column
 
@@ -58,6 +56,7 @@ def _facts(d: Diagnosis) -> list[str]:
         reason = "; ".join(filter(None, (missing, zero)))
         verb = "is" if d.left_out == 1 else "are"
         lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows {verb} left out ({reason}); rows are numbered as given.")
+    lines += [f"Notice: {words}" for words in d._data.design.notices]
     aliased = _aliased(d)
     if aliased:
         verb = "is a linear combination" if len(aliased) == 1 else "are linear combinations"
@@ -183,7 +182,11 @@ def _advice(d: Diagnosis) -> str:
             "do not rely on Wald tests or standard errors of this fit. Bias-reduced (Firth-type) or penalized likelihoods give "
             "finite estimates; or merge classes or levels, or drop a column that separates, if it only restates the outcome."
         )
-    infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT and not _is_constant(d, name)]
+    infinite = [
+        name
+        for name, sign in d.columns.items()
+        if sign != 0 and name != INTERCEPT and _column(d, name) not in d._data.table.constants
+    ]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
         "do not rely on Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give finite "
@@ -206,13 +209,6 @@ def _column(d: Diagnosis, name: str) -> str:
     """Return the column of X that a coefficient belongs to, or the name itself for a constant."""
     column = name.partition(":")[2]
     return column if name not in d._data.table.names and column in d._data.table.names else name
-
-
-def _is_constant(d: Diagnosis, name: str) -> bool:
-    """Return whether the column of a coefficient has the same value, not 0, in every row."""
-    table, column = d._data.table, _column(d, name)
-    values = table.column(column) if column in table.names else np.arange(2.0)
-    return bool((values == values[0]).all() and values[0])
 
 
 def _listed(names: Sequence[str]) -> str:

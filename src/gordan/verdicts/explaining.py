@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,11 @@ class Table:
     def is_constant(self, name: str) -> bool:
         """Return whether a column consists of ones, as the constant of a model does."""
         return bool((self.column(name) == 1).all())
+
+    @cached_property
+    def constants(self) -> tuple[str, ...]:
+        """The columns with one value, not 0, in every row: each of them is a constant of the model, whatever its value."""
+        return tuple(name for name in self.names for x in [self.column(name)] if x[0] and (x == x[0]).all())
 
     def has(self, place: int) -> str:
         """Say that the outcome is the label at this position."""

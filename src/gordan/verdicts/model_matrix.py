@@ -54,6 +54,8 @@ class Design:
         that of a binary or ordinal model, in words, where it is not the logit.
     offset
         whether the model has an offset or an exposure, which changes the estimates but not whether they exist.
+    notices
+        what else may not be as it is meant, in words.
     """
 
     X: Any
@@ -67,6 +69,7 @@ class Design:
     dropped: tuple[str, ...] = ()
     link: str = ""
     offset: bool = False
+    notices: tuple[str, ...] = ()
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Return the positions of these rows of X in the data that was passed."""

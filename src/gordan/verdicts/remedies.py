@@ -9,6 +9,9 @@ from typing import Any
 from gordan.arrays import is_sparse
 
 FIRTH = "from firthmodels import FirthLogisticRegression  # pip install firthmodels"
+# Firth's estimates of completely separated data take more steps than the default of the package, 25.
+FIRTH_STEPS = "max_iter=1000"
+SCALER = "from sklearn.preprocessing import StandardScaler"
 ORDERED = "from statsmodels.miscmodels.ordinal_model import OrderedModel  # pip install statsmodels"
 
 
@@ -24,6 +27,8 @@ class Remedies:
         the names of columns that are combinations of others.
     constant
         whether the model has a constant that is not a column of X.
+    constants
+        the names of columns of X that are the constant.
     weighted
         whether the rows have weights.
     link
@@ -38,6 +43,7 @@ class Remedies:
     dependent: Sequence[str]
     constant: bool
     weighted: bool
+    constants: Sequence[str] = ()
     link: str = ""
     offset: bool = False
 
@@ -49,16 +55,24 @@ class Remedies:
 
     def _firth(self) -> tuple[str, ...]:
         """Fit by Firth's penalized likelihood, and with a ridge penalty."""
-        option = "" if self.constant else "fit_intercept=False"
+        options = FIRTH_STEPS if self.constant else f"fit_intercept=False, {FIRTH_STEPS}"
         note = (f"# logistic fits: a {self.link} regression is separated exactly where a logistic one is",) if self.link else ()
-        firth = f"FirthLogisticRegression({option}).fit({self._dense}, d.y{self._weights}).coef_  # d is this diagnosis"
-        return (*note, FIRTH, firth, *self._ridge())
+        firth = f"FirthLogisticRegression({options}).fit({self._dense}, d.y{self._weights}).coef_  # d is this diagnosis"
+        scaler, ridge = self._ridge()
+        return (*note, FIRTH, scaler, firth, ridge)
 
-    def _ridge(self) -> tuple[str, ...]:
-        """Fit with a ridge penalty, with proof."""
-        intercept, note = ("free", "ridge") if self.constant else ("none", "ridge, the constant included")
-        data = f"{self._columns}, d.y{self._weights}"
-        return (f'gordan.minimize_loss({data}, loss="{self.model}", C=1.0, intercept="{intercept}").w  # {note}',)
+    def _ridge(self) -> tuple[str, str]:
+        """Fit with a ridge penalty, with proof.
+
+        The penalty depends on the units of columns, so they are scaled, and it leaves out the constant. The columns of a model
+        without a constant are not centred, which would add one; neither are sparse ones.
+        """
+        constant = self.constant or bool(self.constants)
+        scaler = f"StandardScaler({'' if constant and not is_sparse(self.X) else 'with_mean=False'})"
+        Z = f"{scaler}.fit_transform({self._without(*self.dependent, *self.constants)}{self._weights})"
+        options = f'loss="{self.model}", C=1.0, intercept="{"free" if constant else "none"}"'
+        note = "ridge of standardized columns, without penalty on the intercept" if constant else "ridge of scaled columns"
+        return SCALER, f"gordan.minimize_loss({Z}, d.y{self._weights}, {options}).w  # {note}"
 
     def _ordered(self) -> tuple[str, ...]:
         """Maximize the likelihood of statsmodels' OrderedModel under normal priors of the coefficients.
@@ -99,15 +113,19 @@ class Remedies:
     @property
     def _columns(self) -> str:
         """The columns of `d.X` that are not combinations of others."""
+        return self._without(*self.dependent)
+
+    def _without(self, *left_out: str) -> str:
+        """Write `d.X` without these columns."""
         if not hasattr(self.X, "shape"):
             return "d.X"
         names = self.names or [f"x{j}" for j in range(self.X.shape[1])]
-        aliased = [name for name in names if name in self.dependent]
-        if not aliased:
+        dropped = [name for name in names if name in left_out]
+        if not dropped:
             return "d.X"
         if hasattr(self.X, "columns"):
-            return f"d.X.drop(columns={aliased!r})"
-        return f"d.X[:, {[j for j, name in enumerate(names) if name not in aliased]}]"
+            return f"d.X.drop(columns={dropped!r})"
+        return f"d.X[:, {[j for j, name in enumerate(names) if name not in dropped]}]"
 
     @property
     def _dense(self) -> str:

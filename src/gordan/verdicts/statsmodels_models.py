@@ -56,8 +56,16 @@ def design_of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: An
         order=order,
         complete=_among_all_rows(kept, source),
         link=_link_of(source),
+        notices=_notices(source, found),
         offset=any(getattr(source, part, None) is not None for part in ("offset", "exposure")),
     )
+
+
+def _notices(source: Any, found: str) -> tuple[str, ...]:
+    """Say that the model has no constant, not even as a combination of columns, unless its formula says so itself."""
+    if found == "ordinal" or getattr(source, "formula", None) is not None or getattr(source, "k_constant", True):
+        return ()
+    return ("the model has no constant; if one is meant, pass sm.add_constant(X) to statsmodels.",)
 
 
 def _model_of(source: Any) -> str:
