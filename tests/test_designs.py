@@ -1039,3 +1039,60 @@ def test_firth_converges_where_the_separation_is_complete(recwarn):
     exec(d.next_steps[0], space)
     assert np.isfinite(eval(d.next_steps[2], space)).all()
     assert not [each for each in recwarn if "iterations" in str(each.message)]
+
+
+def removed(api):
+    """Results of a formula, without their data."""
+    results = api.logit("died ~ age", trial().dropna()).fit(disp=0)
+    results.remove_data()
+    return results
+
+
+ANSWERED = {
+    "data that was removed": (lambda f: gordan.diagnose(removed(of("statsmodels.formula.api"))), "was removed.*pass the data, "),
+    "two columns of one name": (
+        lambda f: gordan.diagnose("died ~ age", data=pandas.concat([f, f[["age"]]], axis=1)),
+        r"data has 2 columns 'age'; .*data.loc\[:, ~data.columns.duplicated\(\)\]",
+    ),
+    "two columns of weights": (
+        lambda f: gordan.diagnose("died ~ age", data=pandas.concat([f, f[["weight"]]], axis=1), sample_weight="weight"),
+        "data has 2 columns 'weight'; ",
+    ),
+    "a frame in place of y": (
+        lambda f: gordan.diagnose("died ~ age", f),
+        r"passed as data: diagnose\('died ~ age', data=frame\)",
+    ),
+    "a misspelt weight": (
+        lambda f: gordan.diagnose("died ~ age", data=f, sample_weight="weihgt"),
+        "data has no column 'weihgt' for sample_weight; did you mean 'weight'\\?",
+    ),
+    "numbers with commas": (
+        lambda f: gordan.diagnose(f[["age"]].astype(str).replace(r"\.", ",", regex=True), f.died),
+        r"numbers with a decimal comma, such as '.*,0'; convert it: X\['age'\] = pandas.to_numeric\(X\['age'\].str.replace",
+    ),
+    "text": (lambda f: gordan.diagnose(f[["age", "region"]], f.died), r"diagnose\('died ~ .', data=X.assign\(died=y\), missing"),
+    "text with y as a list": (
+        lambda f: gordan.diagnose(f[["age", "region"]], f.died.tolist()),
+        r"diagnose\('outcome ~ .', data=X.assign\(outcome=y\), missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERED)
+def test_what_is_refused_is_answered_with_what_to_pass(case):
+    of("formulaic")
+    call, told = ANSWERED[case]
+    with pytest.raises(gordan.InputError, match=told):
+        call(trial().dropna())
+
+
+@pytest.mark.parametrize("kind", [object, "str"])
+def test_numbers_as_text_that_become_levels_are_told(kind, recwarn):
+    of("formulaic")
+    frame = pandas.DataFrame({"bmi": [f"2{k % 12},0" for k in range(36)], "y": np.arange(36) // 12 % 2}).astype({"bmi": kind})
+    gordan.diagnose("y ~ C(bmi)", data=frame)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="'bmi' holds numbers as text, such as '20,0', so each of 12 values becomes a level"):
+        gordan.diagnose("y ~ bmi", data=frame)
+    frame["bmi"] = pandas.to_numeric(frame["bmi"].str.replace(",", "."))
+    assert [*gordan.diagnose("y ~ bmi", data=frame).columns] == ["Intercept", "bmi"]

@@ -14,7 +14,7 @@ from gordan.arrays import choose, is_sparse, require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError
 from gordan.rows import DUMMIES, complete_rows, host, is_missing
-from gordan.verdicts.formulas import design_of_formula
+from gordan.verdicts.formulas import NUMERAL, design_of_formula
 from gordan.verdicts.model_matrix import Design, Names, checked_weights, kept_rows, name_of, plain_array
 from gordan.verdicts.proportions import refuse_proportions
 from gordan.verdicts.statsmodels_models import design_of_statsmodels, is_statsmodels
@@ -48,7 +48,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         found = Design(X, y, model, intercept, weights, names)
         found = _complete(found, missing)
         _require_outcomes(found)
-    _require_numbers(found.X)
+    _require_numbers(found.X, found.names.outcome)
     refuse_proportions(found, X, weights)
     return replace(found, order=_order(found, reference, isinstance(X, str)))
 
@@ -92,7 +92,7 @@ def _require_outcomes(design: Design) -> None:
         raise InputError(f"{where} is {value!r}; every row needs a label: drop that row, or pass missing='drop'")
 
 
-def _require_numbers(X: Any) -> None:
+def _require_numbers(X: Any, outcome: str | None) -> None:
     """Refuse columns of text or categories, with the line that makes numbers of them."""
     types = getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
@@ -105,10 +105,10 @@ def _require_numbers(X: Any) -> None:
             values = [value for value in column if isinstance(value, str)]
         else:
             continue
-        _refuse_text(name, values, kind.startswith(CATEGORIES), hasattr(X, "to_dummies"))
+        _refuse_text(name, values, kind.startswith(CATEGORIES), hasattr(X, "to_dummies"), outcome)
 
 
-def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool) -> None:
+def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool, outcome: str | None) -> None:
     """Refuse these values of a column, if there are any; the line that makes numbers of them is one of polars or pandas."""
     present = [value for value in values if not is_missing(value)]
     if present and all(map(_is_numeral, present)) and not categories:
@@ -116,12 +116,20 @@ def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool) -
         convert = f"X = X.with_columns(polars.col({name!r}).cast(float, strict=False))" if polars else convert
         drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
         raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
+    if present and all(isinstance(value, str) and NUMERAL.fullmatch(value) for value in present) and not categories:
+        convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}].str.replace(',', '.'))"
+        convert = f"X = X.with_columns(polars.col({name!r}).str.replace(',', '.').cast(float))" if polars else convert
+        raise InputError(
+            f"column {name!r} of X holds numbers with a decimal comma, such as {present[0]!r}; convert it: {convert}"
+        )
     if present:
+        y = outcome if outcome is not None and outcome.isidentifier() else "outcome"
+        frame = f"X.{'with_columns' if polars else 'assign'}({y}=y)"
         dummies = f"X.to_dummies({name!r}, drop_first=True)" if polars else DUMMIES
         raise InputError(
             f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {dummies} (drop rows "
             "without a value first: they would get zeros), or pass a formula, which makes them and finds missing values: "
-            "gordan.diagnose('outcome ~ .', data=frame, missing='drop')"
+            f"gordan.diagnose('{y} ~ .', data={frame}, missing='drop')"
         )
     if values:
         raise InputError(f"column {name!r} of X has missing values, such as {values[0]!r}; pass missing='drop'")

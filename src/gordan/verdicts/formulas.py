@@ -24,6 +24,11 @@ UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present i
 # Text in a formula; and its variables, in backticks or plain, which are not functions, attributes or arguments.
 QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
 VARIABLES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
+# How types of columns begin that can hold text. A number as text, with a decimal point or comma; and the most different ones
+# that may be meant as levels.
+TEXT_TYPES = ("object", "str", "utf8", "large_string")
+NUMERAL = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*")
+MOST_NUMERALS = 10
 # Two counts on the left side of a formula, as R has them.
 CBIND = re.compile(r"cbind\(\s*([^\W\d]\w*)\s*,\s*([^\W\d]\w*)\s*\)")
 # What to write in place of functions of R.
@@ -38,6 +43,8 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
 
     Only missing values in the variables of the formula matter.
     """
+    if hasattr(y, "columns") and data is None:
+        raise InputError(f"the data frame of a formula is passed as data: diagnose({formula!r}, data=frame)")
     if y is not None:
         raise InputError("a formula names the outcome on its left side; leave y out")
     if not hasattr(data, "columns"):
@@ -45,11 +52,13 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
         raise InputError(f"{given}: diagnose({formula!r}, data=frame)")
     usable = [name for name in data.columns if not (isinstance(weights, str) and name == weights)]
     parsed, variables = _parsed(formula, usable, model)
+    _require_distinct([*data.columns], {*variables, weights} if isinstance(weights, str) else variables)
     import formulaic
 
     outcome = str(next(iter(parsed.lhs)))
     complete, weights = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
     kept = _with_numbers(complete.of(data), variables)
+    _warn_of_numerals(formula, kept, variables)
     is_column = outcome in data.columns
     try:
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=FRAMES_TO_CALLER).__wrapped__
@@ -68,6 +77,16 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
     columns = [*map(str, matrix.columns)]
     names = Names(columns, outcome, baselines=baselines(columns, kept))
     return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, complete=complete)
+
+
+def _require_distinct(columns: Sequence[str], used: set[str]) -> None:
+    """Refuse a column of the formula of which the data frame has two."""
+    twice = sorted({name for name in columns if name in used and columns.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"data has {columns.count(twice[0])} columns {twice[0]!r}; rename or drop all but one: "
+            "data = data.loc[:, ~data.columns.duplicated()] keeps the first"
+        )
 
 
 def _parsed(formula: str, columns: Sequence[str], model: str) -> tuple[Any, set[str]]:
@@ -108,7 +127,8 @@ def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tu
     name = weights if isinstance(weights, str) else name_of(weights) or "sample_weight"
     if isinstance(weights, str):
         if weights not in data:
-            raise InputError(f"data has no column {weights!r} for sample_weight")
+            hint = did_you_mean(weights, [*map(str, data.columns)])
+            raise InputError(f"data has no column {weights!r} for sample_weight{f'; {hint}' if hint else ''}")
         weights = data[weights]
     require_aligned(data=data, sample_weight=weights)
     weights = None if weights is None else checked_weights(weights, len(data), missing)
@@ -143,6 +163,23 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
                 stacklevel=5,
             )
     return data.assign(**found) if found else data
+
+
+def _warn_of_numerals(formula: str, data: Any, variables: set[str]) -> None:
+    """Warn that numbers are text, as "24,0" is, where each of many becomes a level and no C(…) asks for that."""
+    for name in (name for name in data.columns if name in variables and not hasattr(data[name], "cat")):
+        values = {*data[name].to_list()} if str(data[name].dtype).lower().startswith(TEXT_TYPES) else ()
+        if len(values) <= MOST_NUMERALS or re.search(rf"C\(\s*`?{re.escape(str(name))}\b", formula):
+            continue
+        if all(isinstance(value, str) and NUMERAL.fullmatch(value) for value in values):
+            column = f"data[{name!r}]"
+            warnings.warn(
+                f"the column {name!r} holds numbers as text, such as {min(values)!r}, so each of {len(values)} values becomes a "
+                f"level; convert it: {column} = pandas.to_numeric({column}.str.replace(',', '.')), or write C({name}) if levels "
+                "are meant",
+                UserWarning,
+                stacklevel=5,
+            )
 
 
 def _why_no_matrix(formula: str, error: str, data: Any, variables: set[str]) -> str:

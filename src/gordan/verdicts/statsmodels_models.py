@@ -33,6 +33,8 @@ def design_of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: An
     if y is not None or data is not None or weights is not None:
         raise InputError("a statsmodels model has its own data and weights; pass it alone")
     source = getattr(given, "model", given)
+    if source.endog is None or source.exog is None:
+        raise InputError("the data of this model was removed (remove_data); pass the data, gordan.diagnose(X, y), or fit again")
     found = _model_of(source)
     if model not in (MODELS[0], found):  # the first is the default
         raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
