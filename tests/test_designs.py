@@ -491,7 +491,8 @@ def test_a_baseline_that_separates():
     X = pandas.get_dummies(frame[["region"]], drop_first=True, dtype=float)
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
-    assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
+    assert sentence.startswith("all 3 rows with none of region_B, region_C, region_D have y = 1; if all levels of region have ")
+    assert "region is missing in these rows: leave them out; otherwise they have the baseline level" in sentence
     assert "; with another level as the baseline (of the 0/1 columns of all levels leave out region_B) fewer" in sentence
     other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
     for levels in ("A", "AD"):  # one level separates, then two
@@ -501,7 +502,7 @@ def test_a_baseline_that_separates():
         assert (sum(sign != 0 for sign in now), sum(sign != 0 for sign in then)) == (4, len(levels))
     frame["y"] = [*"aaabbbcccccc"]  # each level has one outcome: no baseline is better than another
     told = gordan.diagnose(X, frame.y, model="multinomial").explanation
-    assert "all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = a" in told
+    assert any(each.startswith("all 3 rows with none of region_B, region_C, region_D have y = a; if all levels") for each in told)
     middle = frame.y.map({"a": 2, "b": 1, "c": 3})  # which an order makes no coefficient infinite for
     assert not any("baseline" in sentence for sentence in gordan.diagnose(X, middle, model="ordinal").explanation)
 
@@ -588,7 +589,7 @@ def test_a_baseline_of_two_levels(source):
     other = diagnose("y ~ age + C(trt, Treatment('q'))")
     assert (other.columns["Intercept"], other.columns["C(trt, Treatment('q'))[T.p]"]) == (0, -1)
     assert other.explanation == ("all 4 rows with trt = p have y = 0",)
-    assert "or drop or coarsen trt[T.q], if it only restates" in str(found)
+    assert "or drop trt, if it only restates the outcome" in str(found)
     frame["y"] = [0] * 4 + [1] * 6  # with either baseline, everything is infinite
     assert not any("baseline (" in sentence for sentence in diagnose("y ~ trt").explanation)
 
@@ -1096,3 +1097,32 @@ def test_numbers_as_text_that_become_levels_are_told(kind, recwarn):
         gordan.diagnose("y ~ bmi", data=frame)
     frame["bmi"] = pandas.to_numeric(frame["bmi"].str.replace(",", "."))
     assert [*gordan.diagnose("y ~ bmi", data=frame).columns] == ["Intercept", "bmi"]
+
+
+def test_what_separates_alone_comes_first_and_is_named():
+    frame = pandas.DataFrame({"town": [1.0, 1, 0, 0, 0, 0], "age": [1.0, 3, 2, 3, 1, 4], "biom": [1.0, 2, 3, 6, 7, 8]})
+    found = gordan.diagnose(frame, pandas.Series([0, 0, 0, 1, 1, 1], name="died"))
+    assert found.explanation == ("biom > 4 exactly when died = 1", "all 2 rows with town = 1 have died = 0")
+    assert "methods give tests; or drop or coarsen biom, if it only restates the outcome." in repr(found)
+
+
+@pytest.mark.parametrize("source", ["formula", "dummies"])
+def test_a_level_that_separates_is_to_be_merged(source):
+    frame = pandas.DataFrame({"region": ["Bern", "Chur", "Genf"] * 6, "y": [0, 1, 1, 1, 1, 0] * 3})
+    if source == "formula":
+        of("formulaic")
+        found, name = gordan.diagnose("y ~ C(region)", data=frame), "C(region)[T.Chur]"
+    else:
+        X, name = pandas.get_dummies(frame[["region"]], drop_first=True, dtype=float), "region_Chur"
+        found = gordan.diagnose(X, frame.y)
+    assert f"or merge level Chur of region with another level (dropping {name} merges it with the baseline)." in repr(found)
+
+
+def test_rows_without_a_level_are_said_to_be_missing():
+    """Zeros in the columns of all levels, which pandas writes for missing values."""
+    frame = pandas.DataFrame({"region": [*"AABBCC", None, None], "y": [0, 1] * 3 + [1, 1]})
+    (sentence,) = gordan.diagnose(pandas.get_dummies(frame[["region"]], dtype=float), frame.y).explanation
+    assert sentence.startswith(
+        "all 2 rows with none of region_A, region_B, region_C have y = 1; if all levels of region have columns, region is "
+        "missing in these rows: leave them out; otherwise they have the baseline level; with another"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gordan.certificates.models import INTERCEPT
+from gordan.verdicts.explaining import level_of, separating_columns
 from gordan.verdicts.model_matrix import counts_by_column
 
 if TYPE_CHECKING:
@@ -182,16 +183,23 @@ def _advice(d: Diagnosis) -> str:
             "do not rely on Wald tests or standard errors of this fit. Bias-reduced (Firth-type) or penalized likelihoods give "
             "finite estimates; or merge classes or levels, or drop a column that separates, if it only restates the outcome."
         )
-    infinite = [
-        name
-        for name, sign in d.columns.items()
-        if sign != 0 and name != INTERCEPT and _column(d, name) not in d._data.table.constants
-    ]
-    drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
         "do not rely on Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give finite "
-        f"estimates; exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
+        f"estimates; exact or profile-likelihood methods give tests; or {_change(d)}."
     )
+
+
+def _change(d: Diagnosis) -> str:
+    """Say how to change the columns of a logistic model: the one that separates alone, or that has the only infinite estimate."""
+    table = d._data.table
+    infinite = {name: sign for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT and name not in table.constants}
+    alone = separating_columns(d.model, table, infinite) if d.kind == "complete" else []
+    name = next(iter(alone or (infinite if len(infinite) == 1 else ())), None)
+    level = level_of(table, name) if name is not None else None
+    if level is not None and level[2]:
+        return f"merge level {level[1]} of {level[0]} with another level (dropping {name} merges it with the baseline)"
+    what = "drop or coarsen a column that separates" if name is None else f"drop or coarsen {name}"
+    return f"{what if level is None else f'drop {level[0]}'}, if it only restates the outcome"
 
 
 def _aliased(d: Diagnosis) -> list[str]:

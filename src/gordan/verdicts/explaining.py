@@ -107,16 +107,12 @@ def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> b
 
 def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """Find the reasons that lie in one column or in the baseline level of a factor, each with the rows that it is about."""
+    reasons = _by_column(model, table, separated)
+    alone = _separating(reasons)
+    for name in (*alone, *(name for name in reasons if name not in alone)):
+        yield from reasons[name]
     dummies = [name for name in separated if table.is_dummy(name)]
     groups = _factors(table, dummies)
-    for name in separated:
-        x = table.column(name)
-        if name not in dummies:
-            yield from _thresholds(model, table, name, x)
-            continue
-        yield from _level(model, table, _level_in_words(name, 1.0), x == 1)
-        if groups.get(_factor(name)) != [name]:
-            yield from _level(model, table, _level_in_words(name, 0.0), x == 0)
     known = {*filter(None, map(_factor, dummies))}
     for name in table.names:  # a level whose column is a combination of the others has no coefficient
         if name not in separated and _factor(name) in known and table.is_dummy(name):
@@ -124,6 +120,49 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
     constant = any(map(table.is_constant, separated))
     for factor, names in groups.items():
         yield from _baseline(model, table, factor, names, constant)
+
+
+def _by_column(model: str, table: Table, separated: Sequence[str]) -> dict[str, list[tuple[str, Array]]]:
+    """Find the reasons that lie in each of these columns."""
+    dummies = [name for name in separated if table.is_dummy(name)]
+    groups = _factors(table, dummies)
+    found: dict[str, list[tuple[str, Array]]] = {}
+    for name in separated:
+        x = table.column(name)
+        if name not in dummies:
+            found[name] = [*_thresholds(model, table, name, x)]
+            continue
+        found[name] = [*_level(model, table, _level_in_words(name, 1.0), x == 1)]
+        if groups.get(_factor(name)) != [name]:
+            found[name] += _level(model, table, _level_in_words(name, 0.0), x == 0)
+    return found
+
+
+def _separating(reasons: Mapping[str, list[tuple[str, Array]]]) -> list[str]:
+    """Return the columns whose reasons account for every row."""
+    return [name for name, own in reasons.items() if own and np.logical_or.reduce([where for _, where in own]).all()]
+
+
+def separating_columns(model: str, table: Table, infinite: Mapping[str, int | None]) -> list[str]:
+    """Return the columns each of which determines the outcome of every row."""
+    separated = [name for name in table.names if _is_infinite(name, model, infinite)]
+    return _separating(_by_column(model, table, separated[:MOST_COLUMNS]))
+
+
+def level_of(table: Table, name: str) -> tuple[str, str, bool] | None:
+    """Return the factor and the level that a 0/1 column stands for, and whether the factor has other columns; None if none.
+
+    A name without brackets, as region_B, is that of a level if there are others and no row is in two of them.
+    """
+    if not table.is_dummy(name):
+        return None
+    factor, match = _factor(name), LEVEL.match(name)
+    others = [other for other in table.names if other != name and factor and _factor(other) == factor and table.is_dummy(other)]
+    if match is not None:
+        return factor, match[2], bool(others)
+    if not others or np.max(sum(map(table.column, others), table.column(name))) > 1:
+        return None
+    return factor, name[len(factor) + 1 :], True
 
 
 def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
@@ -206,8 +245,15 @@ def _baseline(model: str, table: Table, factor: str, names: Sequence[str], const
         if len(names) == 1:
             yield from _level(model, table, f"{factor} = {own}", outside)
         return
+    unknown = own is None and not any(map(LEVEL.match, names))  # the columns may be those of all levels
     baseline = f"the baseline level of {factor} (none of {_some(names)})" if own is None else f"{factor} = {own}, the baseline,"
+    baseline = f"none of {_some(names)}" if unknown else baseline
     sentence = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
+    if unknown:
+        sentence += (
+            f"; if all levels of {factor} have columns, {factor} is missing in these rows: leave them out; otherwise they have "
+            "the baseline level"
+        )
     other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
     if other is not None and len(names) > 1:
         sentence += f"; with another level as the baseline ({_as_baseline(other)}) fewer coefficients can be infinite"
