@@ -453,17 +453,30 @@ def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch
     Path("trial.csv").write_text(text + (",0,1,yes\n" if options else ""))
     told = run("diagnose", "trial.csv", *options).stdout
     assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
-    commands = r"^(gordan fit .*)  # ridge.*\npip install firthmodels\npython3 - <<'END'  # Firth.*\n((?:.*\n)+)END\n$"
-    ridge, firth = re.search(commands, told, re.M).groups()
+    commands = (
+        r"^(gordan fit .*)  # ridge.*\npython3 -c \"(.*)\"  # its coefficients.*\n"
+        r"pip install firthmodels\npython3 - <<'END'  # Firth.*\n((?:.*\n)+)END\n$"
+    )
+    ridge, coefficients, firth = re.search(commands, told, re.M).groups()
     assert ("--standardize" in ridge) == ("--intercept" not in options)  # centred columns would add a constant
     fitted = run(*shlex.split(ridge)[1:])
     assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
     capsys.readouterr()
+    exec(coefficients, {})
+    assert capsys.readouterr().out.startswith("[[")
     exec(firth, {})
     shown = capsys.readouterr().out
     assert "('region', -" in shown
     assert ("count" in shown) == (not options)
     assert ("died ≠ yes" in told) == ("--positive" in options)
+
+
+def test_a_diagnosis_of_counts_says_where_the_shell_lists_the_rows(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("age,t,visits\n50,0,1\n60,0,0\n70,0,2\n80,0,1\n55,1,0\n56,1,0\n")
+    told = run("diagnose", path, "--model", "poisson").stdout
+    assert "Leave out the separated rows (listed below), which" in told
+    assert "\nSeparated rows: 4-5 (from 0, without the header).\n" in told
 
 
 @pytest.mark.parametrize("intercept", ["free", "none"])

@@ -947,6 +947,12 @@ def test_a_file_that_breaks_off_is_refused_as_ever(route, tmp_path):
     refused(written(tmp_path, "t.csv", ",a,y\n"), "no rows")
 
 
+def test_all_columns_of_text_are_named_at_once(route, tmp_path):
+    path = written(tmp_path, "t.csv", "age,sex,region,seen,died\n50,m,A,NA,1\n60,f,B,NA,0\n")
+    dummies = "columns=['sex', 'region'], drop_first=True"
+    refused(path, "column 1 ('sex')", "text is also in 'region'; ", dummies, "--drop sex --drop region leaves them out")
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
 def test_a_pipe_is_read_once(tmp_path):
     os.mkfifo(tmp_path / "t.csv")

@@ -159,7 +159,8 @@ def fit(
     """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
     With more than two classes it fits one plane for each pair. If no plane separates two classes, it warns and fits the plane of
-    least squared hinge loss. Ctrl-C, SIGTERM and the time limit keep the best planes so far.
+    least squared hinge loss. Ctrl-C, SIGTERM and the time limit keep the best planes so far. The coefficients are in the model
+    file: in Python, gordan.load(MODEL).coef_, or gordan.load(MODEL)[-1].coef_ after --standardize.
 
     Exit code 0: the model was written. 1: not separable, with --on-inseparable raise; no model is written. 3: no plane was
     found; no model is written. 75: stopped by SIGTERM; with --checkpoint, rerun the command to resume. A finished fit removes

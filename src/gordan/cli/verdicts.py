@@ -33,6 +33,13 @@ from gordan.io import write_atomic
 # The least and the largest number of different outcomes for each model.
 CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2), Regression.POISSON: (1, math.inf)}
 
+# What to print in place of attributes of a diagnosis in Python.
+IN_THE_SHELL = {
+    "(`rows`)": "(listed below)",
+    "`direction` has": "`direction` in the output of --json has",
+    "to_frame()": "--json",
+}
+
 
 @command(
     "gordan separate data.csv",
@@ -159,7 +166,7 @@ def diagnose(
 def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     """Print a diagnosis, with the line `outcome` in place of the event, and without the lines of Python code."""
     lines = (line for line in str(found).split("\n") if not line.startswith("Event: ") and line.strip() not in found.next_steps)
-    first, *rest = (_in_class_words(line, data) for line in lines)
+    first, *rest = (_in_shell_words(_in_class_words(line, data)) for line in lines)
     if data.left_out:  # rows with missing cells, which the diagnosis was not given
         gone, n = len(data.left_out) + found.left_out, data.n + len(data.left_out)
         more = f"{gone} of {n} rows are left out ({len(data.left_out)} with missing cells; "
@@ -172,6 +179,13 @@ def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     if found.kind == "quasi-complete":
         what = "Rows strictly on the correct side" if found.model == "logistic" else "Separated rows"
         print_line(f"{what}: {format_rows(found.rows)} ({data.numbering}).")
+
+
+def _in_shell_words(words: str) -> str:
+    """Rewrite a line that names attributes of Python in terms of what the shell prints."""
+    for python, shell in IN_THE_SHELL.items():
+        words = words.replace(python, shell)
+    return words
 
 
 def _in_class_words(words: str, data: Data) -> str:
@@ -202,7 +216,9 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
     scaled = ["--standardize"] if intercept.exists else []  # centred columns would add a constant to a model without one
     options = [*source.arguments, *weights, *constant, "--loss", found.model, *scaled, "-o", "ridge.gordan"]
     ridge = f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof"
-    return [ridge, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
+    model, what = ("[-1]", ", of standardized columns") if scaled else ("", "")
+    coefficients = f"python3 -c \"import gordan; print(gordan.load('ridge.gordan'){model}.coef_)\"  # its coefficients{what}"
+    return [ridge, coefficients, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
 
 
 def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[str]:

@@ -263,13 +263,14 @@ class Cells:
         for j in self.chosen:
             value = self.dialect.value(record[j])
             if value is None or value - value != 0:  # inf - inf is nan
-                raise InputError(self._refusal(record[j], j, line))
+                raise InputError(self._refusal(record, j, line))
             row.append(value)
         return row, label
 
-    def _refusal(self, cell: str, j: int, line: int) -> str:
+    def _refusal(self, record: list[str], j: int, line: int) -> str:
         """Return the message about a cell that is not a finite number, with what to do about it."""
-        name, text = self.header[j], cell.strip(BLANKS)
+        cell, name = record[j], self.header[j]
+        text = cell.strip(BLANKS)
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
         no_number, hint = self.dialect.value(cell) is None and bool(text), ""
         if other := self.dialect.other_readings(cell):
@@ -281,7 +282,7 @@ class Cells:
                 "" if self._wanted.by_name else f"; --drop {self._option_value(j)} leaves the column out"
             )
         elif no_number and not self._wanted.by_name:
-            hint = self._text_hint(j)
+            hint = self._text_hint(j, [k for k in self.chosen if k != j and self._is_text(record[k])])
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 
@@ -290,21 +291,34 @@ class Cells:
         name = self.header[j]
         return name if name.isidentifier() and self.header.count(name) == 1 else j
 
-    def _text_hint(self, j: int) -> str:
-        """Return what to do about text in a feature column: it may be the label, a category, or a column to leave out."""
+    def _is_text(self, cell: str) -> bool:
+        """Whether a cell is text, and neither missing nor a number, date or the like in any format."""
+        text = cell.strip(BLANKS)
+        known = is_missing(cell) or self.dialect.other_readings(cell) or any(re.match(pattern, text) for pattern in LOOKALIKES)
+        return bool(text) and self.dialect.value(cell) is None and not known
+
+    def _text_hint(self, j: int, others: list[int]) -> str:
+        """Return what to do about text in a feature column: it may be the label, a category, or a column to leave out.
+
+        The `others` are columns in which there is text as well, about which the same is to be done.
+        """
         name, dialect, column = self.header[j], self.dialect, self._option_value(j)
-        ways = [f"--drop {column} leaves it out"]
+        also = f"; text is also in {listed([repr(self.header[k]) for k in others])}" if others else ""
+        ways = [f"{' '.join(f'--drop {self._option_value(k)}' for k in (j, *others))} leaves {'them' if others else 'it'} out"]
         if column == name:
             counted = not self.header[0].strip() and 0 not in self.chosen
             frame = f"{pandas_call(self.text.path, dialect, counted)}.dropna()"  # else a missing value becomes the first level
+            columns = [self.header[k] for k in (j, *others) if self._option_value(k) == self.header[k]]
             line = (
-                f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
+                f"pandas.get_dummies({frame}, columns={columns!r}, drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )
             last = "" if self.label_at is None else f", and name the label with --label {self.header[self.label_at]}"
-            ways.insert(0, f"if it is a category, make 0/1 columns in Python: {line}{last}")
+            kind = "if they are categories" if others else "if it is a category"
+            ways.insert(0, f"{kind}, make 0/1 columns in Python: {line}{last}")
         if self._wanted.label is None and self.labelled:
-            ways.insert(0, f"if it is the label, pass --label {column} (in Python label={column!r})")
-        return "; " + "; ".join(ways)
+            what = f"if {name!r} is the label" if others else "if it is the label"
+            ways.insert(0, f"{what}, pass --label {column} (in Python label={column!r})")
+        return f"{also}; {'; '.join(ways)}"
 
     @property
     def held(self) -> int:
