@@ -715,6 +715,22 @@ def test_classes_for_which_no_time_is_left_cost_no_passes(loss, intercept, monke
     assert not model.same_prediction(X).any()
 
 
+@pytest.mark.parametrize("limit", [0.02, 0.1, 0.2, 0.4, 0.8])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_planes_that_were_found_are_proved_however_short_the_time(loss, limit, clock):
+    """They were dropped for w = 0 if the time was up, and a plane of part of the rows became worse the longer it took."""
+    r = np.random.default_rng(5)
+    y = r.integers(0, 4, 6000)
+    X = (np.eye(4, 80)[y] + 0.4 * r.standard_normal((6000, 80))).astype(np.float32)
+    clock.tick = 2e-3
+    found = gordan.minimize_loss(X, y[:, None] == np.arange(4), loss=loss, C=100.0, tol=1e-9, time_limit=limit)
+    at_zero = 6000 * 100.0 * (math.log(2) if loss == "logistic" else 1.0)
+    values = [result.objective[1] for result in found]
+    clock.tick = 0.0
+    assert max(values) < 0.7 * at_zero
+    assert np.mean((X @ found.w + found.b).argmax(axis=1) == y) > 0.7
+
+
 def test_intercepts_are_not_located_after_the_time_limit(monkeypatch, clock):
     """Planes that were found in part have an interval, but no passes for b* follow."""
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")

@@ -20,8 +20,10 @@ import gordan
 from gordan import InputError
 from gordan.blas import factorized
 from gordan.certificates import matrix, standalone
-from gordan.deadlines import UNLIMITED
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.ledger import optimum
+from gordan.ledger.question import Play
+from gordan.losses import Loss
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
 from gordan.rows.blocks import Blocks, Loadable
@@ -231,6 +233,34 @@ def test_stopped_early_with_what_is_proved(loss, clock):
         assert true[0] <= result.objective[1] < math.inf
         assert repr(result).startswith(f"stopped ({status})")
         assert len(result.same_prediction(X)) == 30
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_line_search_that_runs_out_of_time_does_not_raise_the_value(seed):
+    """It returned its first step, whose value may be a thousand times that of the start."""
+    r = np.random.default_rng(seed)
+    z, u = r.standard_normal(50), 10.0 ** r.uniform(-3, 3) * r.standard_normal(50)
+    u = u if np.sum(u / (1 + np.exp(z))) > 0 else -u
+    along = loss_newton.derivatives(Loss.LOGISTIC.weight, lambda z, a: a * (1 - a))
+    t = loss_newton.line_search(loss_newton.Line(z, u, 0.0, 1e-3), along, 1e-9, Deadline(-math.inf))
+    assert t > 0
+    assert 0.5e-3 * t * t + np.sum(np.logaddexp(0, -z - t * u)) < np.sum(np.logaddexp(0, -z))
+
+
+def test_a_search_that_is_stopped_after_it_began_anew_returns_the_better_plane():
+    X, y = data()
+    best = gordan.minimize_loss(X, y, loss="logistic", tol=1e-3)
+
+    def find(task, w):
+        for plane in (np.append(best.w, best.b), np.zeros(len(best.w) + 1)):
+            yield minimizing.Found(plane, np.empty(0), 0.0, task.value(plane, task.rows.scores(plane)), 1)
+
+    question = dataclasses.replace(best._evidence.question, play=Play(watch=lambda moment: not moment.w_out.any()), tol=1e-9)
+    evidence = optimum.LossEvidence(question)
+    for proposal in minimizing.proposing(find)(question, evidence, None):
+        evidence.offer(proposal)
+    assert evidence.effort.stopped
+    assert evidence.w.tolist() == best.w.tolist()
 
 
 def test_errors_of_a_callback_come_through():

@@ -298,6 +298,21 @@ def test_stopped_early_with_what_is_proved(clock):
         assert true[0] <= result.objective[1] < math.inf
 
 
+@pytest.mark.parametrize("limit", [1e-9, 0.1, 0.2, 0.4, 0.8, 1.6])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_the_planes_are_of_use_however_short_the_time(limit, C, clock):
+    """A step that was cut short could end far above w = 0, which was then returned; here are rows of which a part comes first."""
+    r = np.random.default_rng(5)
+    y = r.integers(0, 4, 6000)
+    X = (np.eye(4, 30)[y] + 0.5 * r.standard_normal((6000, 30))).astype(np.float32)
+    y = np.where(r.random(6000) < 0.05, r.integers(0, 4, 6000), y)
+    clock.tick = 2e-3
+    found = gordan.minimize_loss(X, y, loss="multinomial", C=C, tol=1e-9, time_limit=limit)
+    clock.tick = 0.0
+    assert found.objective[1] < 0.7 * 6000 * C * math.log(4)
+    assert np.mean((X @ found.w + found.b).argmax(axis=1) == y) > 0.7
+
+
 def test_what_the_time_does_not_afford_is_not_begun(clock):
     """With a pace at which a factorization takes a year, conjugate gradients go without."""
     from gordan.deadlines import Deadline, Pace

@@ -95,6 +95,11 @@ class Deadline:
         """Seconds left, at least a millisecond, because functions refuse a time limit of zero."""
         return max(1e-3, self.at - time.perf_counter())
 
+    def sooner(self, share: float) -> Deadline:
+        """Return the deadline by which this share of the time left has passed."""
+        now = time.perf_counter()
+        return self if math.isinf(self.at) else Deadline(now + share * max(0.0, self.at - now), lambda: self.pace)
+
     def affords(self, seconds: float) -> bool:
         """Return whether work of this many seconds ends in time; if not, note that something was left out for lack of time."""
         late = not math.isinf(self.at) and time.perf_counter() + seconds > self.at

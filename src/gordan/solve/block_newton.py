@@ -226,7 +226,7 @@ def planes(
         shifted = near & unequal & table.free
         on = np.isfinite(here.value) & (~near | shifted)
         todo, here, size, shifted, near, shift = todo[on], here.some(on), size[on], shifted[on], near[on], shift[on]
-        if not len(todo) or spent():
+        if not len(todo) or (spent() and (W.any() or not rows.in_memory)):  # in memory there is time for one step from w = 0
             break
         if precondition.used >= TUNING.patience and _few_count(table, here):
             steps[todo] += _one_by_one(table, W, todo, here, tol, spent)
@@ -243,7 +243,8 @@ def planes(
             worth = TUNING.patience if _few_count(table, here) else int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
             if rows.in_memory and worth < TUNING.least_cg and W.any():
                 break
-            precondition.renew(W, todo[far], worth)
+            if not spent():
+                precondition.renew(W, todo[far], worth)
             step[:, far], met = _conjugate_gradients(
                 table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
             )
@@ -326,6 +327,8 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     zero = np.zeros((rows.d, k))
     if rows.n < PART.rows_per_column * rows.d or rows.reduces or tol >= PART.tol or spent():
         return zero
+    if table.loss is Loss.LOGISTIC and rows.in_memory and rows.n < PART.for_large_c * rows.d and _is_large(table):
+        return zero
     i = PART.choose(rows, table.seed)
     count = len(i)
     if not fits(8 * count * rows.d):
@@ -334,11 +337,17 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
     at = rows.storage.to_storage_f64(i)
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
+    part.deadline = table.deadline.sooner(PART.share_of_time)
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
-    W, _ = planes(part, PART.tol, spent, zero, TUNING.part_steps)
+    W, _ = planes(part, PART.tol, lambda: part.deadline.passed or spent(), zero, TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
     return np.where(np.isfinite(W), W, 0.0)
+
+
+def _is_large(table: Table) -> bool:
+    """Return whether C is so large that a plane of part of the rows depends too much on its noise, as in `loss_newton.Part`."""
+    return float(np.mean(table.c * table.rows.squares())) > PART.small
 
 
 def _few_count(table: Table, here: Point) -> bool:
@@ -530,7 +539,7 @@ def _conjugate_gradients(
     p, rq = q, table.dot(r, q)
     aim, left, J = effort.enough**2 * rq, np.arange(gradient.shape[1]), table.J
     for precondition.used in range(1, most + 1):
-        if not len(left) or effort.spent():
+        if not len(left) or (effort.spent() and (step.any() or not table.rows.in_memory)):
             break
         if h is None:
             bent = table.reduce(table.work.curved, np.hstack((W[:, left], p)), todo[left], rough=True)

@@ -72,10 +72,11 @@ class Part:
     """When part of the rows is solved first, to start from its plane.
 
     That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
-    at least `least_per_column` for each column, and is solved to `tol`. For the hinge, and for smooth losses whose C ‖x‖² is
-    above `small` on average, the plane of a part depends too much on its own noise to save steps, unless there are more rows per
-    column (`for_hinge`, `for_large_c`). But the factorization for a part saves one for all rows, which is worth it for smooth
-    losses of dense rows if that costs at least `costly_factor` steps of conjugate gradients.
+    at least `least_per_column` for each column, and is solved to `tol`; if there is a time limit, in at most `share_of_time` of
+    the time left, because with a large C a plane that fits the part better may fit all rows worse. For the hinge, and for smooth
+    losses whose C ‖x‖² is above `small` on average, the plane of a part depends too much on its own noise to save steps, unless
+    there are more rows per column (`for_hinge`, `for_large_c`). But the factorization for a part saves one for all rows, which is
+    worth it for smooth losses of dense rows if that costs at least `costly_factor` steps of conjugate gradients.
     """
 
     rows_per_column: int = 40
@@ -87,6 +88,7 @@ class Part:
     share: float = 0.1
     least_per_column: int = 10
     tol: float = 1e-2
+    share_of_time: float = 0.5
 
     def choose(self, rows: Rows, seed: int) -> Array:
         """Return the numbers of the rows of a random part, in increasing order."""
@@ -367,15 +369,18 @@ Derivatives = Callable[[Any, Any], tuple[float, Callable[[], float]]]
 def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadline = UNLIMITED) -> float:
     """Return t > 0 where the slope of the objective along a line is at most `enough`, by Newton's method kept within a bracket.
 
-    `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for its derivative.
+    `of_losses(z, u)` returns the slope of the sum of the losses along u at the scores z, and a function for its derivative. When
+    the time is up, the largest t up to which the objective is known to fall is returned, once there is one.
     """
     (z, u, along, bend), t, low, high = line, 1.0, 0.0, math.inf
     for _ in range(40):
         of_loss, second = of_losses(z + t * u, u)
         slope = along + t * bend + of_loss
-        if abs(slope) <= enough or time.passed:
+        if abs(slope) <= enough:
             break
         low, high = (low, t) if slope > 0 else (t, high)
+        if low > 0 and time.passed:
+            return low  # at a larger t the objective may be far above that of the start
         curvature = bend + second()
         new = t - slope / curvature if curvature > 0 else math.inf
         if not low < new < high:

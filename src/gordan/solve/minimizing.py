@@ -141,7 +141,7 @@ class Task:
         """Return the task for these rows alone, with C_i increased to stand for all rows."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
-        return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
+        return replace(self, rows=rows, c=c, tol=tol, time=self.time.sooner(PART.share_of_time), which=which, alpha=None)
 
     def weights(self, z: Array) -> Array:
         """Return the weights C a(z) of a smooth loss at scores z."""
@@ -187,6 +187,12 @@ class Found:
     def gap(self) -> float:
         """(upper - lower)/upper."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def width(self) -> float:
+        """The width of the interval that a proof gives, whose lower end is at least 0; NaN counts as infinite."""
+        width = self.upper - max(self.lower, 0.0)
+        return width if width < math.inf else math.inf
 
 
 Find = Callable[[Task, Array | None], Iterator[Found]]
@@ -260,11 +266,12 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found, earlier = None, _earlier(question, find)
+    found, best, earlier = None, None, _earlier(question, find)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
         for found in _until_overflow(_in_row_space(find, task, start, evidence), question):
             offered = False
+            best = found if best is None or found.width <= best.width else best
             _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
@@ -283,8 +290,10 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         evidence.effort.stopped = True
     finally:
         _write(question, found, earlier, at_once=True)
-    if found is not None and not offered:
-        yield _proposal(found, moments, question)
+    if found is not None and best is not None and not offered:
+        # a search that is stopped after it began anew may be behind where it was before
+        ended = evidence.effort.stopped or task.time.passed or found.steps == budget.max_iter
+        yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
 
 
 def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
@@ -473,7 +482,9 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
-        gap, upper, spent = newton.gap(), newton.value, task.time.passed
+        # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
+        begun = newton.steps > 0 or w is not None or not task.rows.in_memory
+        gap, upper, spent = newton.gap(), newton.value, task.time.passed and begun
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
             gap, upper = newton.gap(), newton.value

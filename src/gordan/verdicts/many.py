@@ -440,10 +440,11 @@ class _Columns(Generic[One]):
         found: dict[int, Optimum] = {}
         storage, worst = self.whole.storage, float(np.sum(objectives.c)) * objectives.loss.at_zero(2) * USELESS
         size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
-        finite = np.flatnonzero(np.isfinite(planes).all(axis=1))
+        finite = np.flatnonzero(np.isfinite(planes).all(axis=1) & (planes.any(axis=1) | (not storage.in_memory)))
         for lo in range(0, len(finite), size):
-            # elsewhere than in memory one pass for all columns takes less time than the proofs for w = 0, column by column
-            if self.stopped or (self.budget.spent and (lo > 0 or storage.in_memory)):
+            # the first planes are proved even if the time is up, because otherwise they would have been found for nothing;
+            # elsewhere than in memory this takes less time than the proofs for w = 0, column by column
+            if self.stopped or (self.budget.spent and lo > 0):
                 break
             own = finite[lo : lo + size]
             whole = len(own) == len(planes)
