@@ -731,6 +731,52 @@ def test_planes_that_were_found_are_proved_however_short_the_time(loss, limit, c
     assert np.mean((X @ found.w + found.b).argmax(axis=1) == y) > 0.7
 
 
+@pytest.mark.parametrize("limit", [0.1, 0.3, 1.0, 3.0])
+def test_no_class_is_left_at_zero(limit, clock):
+    """The classes of a hinge were solved one after the other until the time was up; the warning told of the first alone."""
+    r = np.random.default_rng(5)
+    y = r.integers(0, 8, 6000)
+    X = (np.eye(8, 80)[y] + 0.4 * r.standard_normal((6000, 80))).astype(np.float32)
+    clock.tick = 5e-3
+    with pytest.warns(ConvergenceWarning, match=r"a gap of") as warned:
+        model = gordan.LinearClassifier("hinge", tol=1e-9, time_limit=limit).fit(X, y)
+    clock.tick = 0.0
+    assert model.coef_.any(axis=1).all()
+    assert model.score(X, y) > 0.7
+    assert max(upper for _, upper in model.objective_) < 0.7 * 6000
+    assert f"a gap of {max(model.gap_):.1e}" in str(warned[0].message)
+    for j in (0, 7):
+        assert gordan.verify(model.certificate_[j], X, y == j)
+
+
+def test_columns_get_the_time_that_others_leave(clock):
+    """Each has an equal share of the time; what is left after the last goes to those that were stopped."""
+    r = np.random.default_rng(5)
+    X = r.standard_normal((200, 100))
+    Y = np.column_stack((r.random(200) < 0.5, X[:, :3] > 0))
+    clock.tick = 1e-2
+    many = gordan.minimize_loss(X, Y, loss="hinge", C=10.0, tol=1e-6, time_limit=1e3)
+    needed, begin = many.seconds, clock.now
+    limit = 1.5 * needed
+    again = gordan.minimize_loss(X, Y, loss="hinge", C=10.0, tol=1e-6, time_limit=limit)
+    clock.tick = 0.0
+    assert clock.now - begin <= 1.1 * limit
+    assert again.status.tolist() == ["solved"] * 4
+
+
+def test_planes_to_start_from_are_kept_if_the_time_is_up(clock):
+    r = np.random.default_rng(2)
+    y = r.integers(0, 4, 200)
+    X = r.standard_normal((200, 6)) + np.eye(4, 6)[y]
+    Y = y[:, None] == np.arange(4)
+    first = gordan.minimize_loss(X, Y, loss="hinge", tol=1e-6)
+    clock.tick = 1.0
+    again = gordan.minimize_loss(X, Y, loss="hinge", tol=1e-9, start=first, time_limit=0.5)
+    clock.tick = 0.0
+    assert (again.w == first.w).all()
+    assert (again.objective[:, 1] <= first.objective[:, 1] * (1 + 1e-9)).all()
+
+
 def test_intercepts_are_not_located_after_the_time_limit(monkeypatch, clock):
     """Planes that were found in part have an interval, but no passes for b* follow."""
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")

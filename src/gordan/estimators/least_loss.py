@@ -131,8 +131,8 @@ class LossFitting:
             self.kind, self.y, self.classes.tolist(), self.weights, self.words.label, self.options.class_weight
         )
 
-    def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of `minimize_loss` that are the same for all labels, with the time that is left."""
+    def _arguments(self, of: int = 1) -> dict[str, Any]:
+        """Return the arguments of `minimize_loss` that are the same for all labels, with one of `of` shares of the time left."""
         options = self.options
         return {
             "loss": options.loss,
@@ -140,7 +140,7 @@ class LossFitting:
             "intercept": options.intercept,
             "tol": min(options.tol, SMALL_TOL) if self.X.entries <= SMALL_ENTRIES else options.tol,
             "max_iter": options.max_iter,
-            "time_limit": None if options.time_limit is None else self._left(),
+            "time_limit": None if options.time_limit is None else self._left() / of,
             "random_state": self.seed,
             "threads": self.threads,
         }
@@ -156,15 +156,18 @@ class LossFitting:
             return self.checkpoint
         return self.checkpoint.with_name(f"{self.checkpoint.name}.{k}")
 
-    def result(self, binary: Binary, start: Array | None = None, k: int = 0) -> LossResult:
-        """Find the plane of least loss of problem k; `start` is a w to start from, with b as its last entry."""
+    def result(self, binary: Binary, start: Array | None = None, k: int = 0, to_come: int = 0) -> LossResult:
+        """Find the plane of least loss of problem k; `start` is a w to start from, with b as its last entry.
+
+        The time left is for this problem and `to_come` others, in equal shares.
+        """
         try:
             result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
                 sample_weight=binary.weights,
                 start=start,
-                **self._arguments(),
+                **self._arguments(to_come + 1),
                 checkpoint=self.checkpoint_of(k),
                 callback=self.watch,
             )
@@ -195,7 +198,7 @@ class LossFitting:
                 pass
         found: list[LossResult] = []
         for k, binary in enumerate(problems):
-            found.append(self.result(binary, None if starts is None else starts[k], k))
+            found.append(self.result(binary, None if starts is None else starts[k], k, to_come=len(problems) - 1 - k))
             if found[-1].status is Status.INTERRUPTED:
                 break
         return found
@@ -220,7 +223,7 @@ class LossFitting:
         wide = [(binary, result) for binary, result in zip(problems, results, strict=True) if result.gap > self.options.tol]
         if not wide:
             return None
-        binary, result = wide[0]
+        binary, result = max(wide, key=lambda pair: pair[1].gap)
         lower, upper = outward(*result.objective)
         others = f", and {len(wide) - 1} more" if len(wide) > 1 else ""
         advice = limit_advice(result.status, self.words) or "scale the columns of X, or pass a smaller C"

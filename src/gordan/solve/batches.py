@@ -33,6 +33,7 @@ from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
 from gordan.solve import block_ascent, block_newton
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MAX_STEPS, STEP_TO_BOUNDARY, Coordinates
+from gordan.solve.loss_newton import PART
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.minimizing import EPOCHS
 from gordan.solve.row_space import RowSpace, few_and_long
@@ -476,6 +477,25 @@ def least_losses(
         W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
         found[lo : lo + size] = W.T
     return found, steps, asked
+
+
+def rough_planes(problem: Problem, signs: Array, asked: Objectives, budget: Budget) -> Array:
+    """Return planes of a part of dense rows for every column of signs, as `least_losses` does, in part of the time.
+
+    NaN stands for planes that were not found. They are for label vectors that are solved one after the other, of which the last
+    ones may not be begun in time.
+    """
+    storage, (n, k), loss, intercept = problem.storage, signs.shape, asked.loss, asked.intercept
+    found = np.full((k, intercept.columns(problem.X.d)), math.nan)
+    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+    size = block_newton.block_size(rows, k)
+    for lo in range(0, 0 if storage.sparse or not asked.c.any() else k, size):
+        Y, c = asked.signs[:, lo : lo + size], storage.to_storage_f64(asked.c)
+        table = block_newton.Table(rows, Y, c, loss, intercept.grouped, deadline=budget.time)
+        part = None if budget.spent else block_newton.part_of(table)
+        if part is not None:
+            found[lo : lo + size] = _by_passes(part, asked, PART.tol, part.spent)[0].T
+    return found
 
 
 def _ascends(problem: Problem, d: int, k: int, loss: Loss) -> bool:

@@ -329,20 +329,26 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
         return zero
     if table.loss is Loss.LOGISTIC and rows.in_memory and rows.n < PART.for_large_c * rows.d and _is_large(table):
         return zero
+    part = part_of(table)
+    if part is None:
+        return zero
+    W, _ = planes(part, PART.tol, lambda: part.deadline.passed or spent(), zero, TUNING.part_steps)
+    rows.passes += part.rows.passes * part.rows.n / rows.n
+    return np.where(np.isfinite(W), W, 0.0)
+
+
+def part_of(table: Table) -> Table | None:
+    """Return the losses of a random part of the rows; None if it does not fit in memory or lacks the rows of a label vector."""
+    rows = table.rows
     i = PART.choose(rows, table.seed)
     count = len(i)
     if not fits(8 * count * rows.d):
-        return zero
+        return None
     rows.passes += count / rows.n
-    own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
-    at = rows.storage.to_storage_f64(i)
+    own, at = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i]), rows.storage.to_storage_f64(i)
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
     part.deadline = table.deadline.sooner(PART.share_of_time)
-    if not bool((abs(part.Y).sum(0) > 0).all()):
-        return zero
-    W, _ = planes(part, PART.tol, lambda: part.deadline.passed or spent(), zero, TUNING.part_steps)
-    rows.passes += own.passes * count / rows.n
-    return np.where(np.isfinite(W), W, 0.0)
+    return part if bool((abs(part.Y).sum(0) > 0).all()) else None
 
 
 def _is_large(table: Table) -> bool:

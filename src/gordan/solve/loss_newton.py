@@ -92,7 +92,7 @@ class Part:
 
     def choose(self, rows: Rows, seed: int) -> Array:
         """Return the numbers of the rows of a random part, in increasing order."""
-        count = max(int(self.share * rows.n), self.least_per_column * rows.d)
+        count = min(rows.n, max(int(self.share * rows.n), self.least_per_column * rows.d))
         return np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
 
 

@@ -401,7 +401,7 @@ def question_of(
         else Multinomial(problem.X, which, several, c, options.intercept),
         budget,
         options.tol,
-        Play(start=_start(start, options.intercept, problem.X.d, several), watch=options.callback, checkpoint=checkpoint),
+        Play(start=plane_of_start(start, options.intercept, problem.X.d, several), watch=options.callback, checkpoint=checkpoint),
         head_of(problem, options, sample, factors),
     )
 
@@ -453,7 +453,7 @@ def head_of(problem: Problem, options: LossOptions, sample: Array | None, factor
     )
 
 
-def _start(start: LossResult | Array | None, intercept: Intercept, d: int, k: int | None) -> Array | None:
+def plane_of_start(start: LossResult | Array | None, intercept: Intercept, d: int, k: int | None = None) -> Array | None:
     """Return the w to start from, with b (0 if it was not given) as its last entry if there is an intercept.
 
     For the multinomial loss of k classes these are the columns of an array.

@@ -35,7 +35,16 @@ from gordan.ledger.table import TableEvidence
 from gordan.rows import available, column_names, in_threads, stored
 from gordan.solve import batches
 from gordan.statuses import Status
-from gordan.verdicts.loss import USELESS, LossOptions, LossResult, head_of, question_of, require_unchanged, result_of
+from gordan.verdicts.loss import (
+    USELESS,
+    LossOptions,
+    LossResult,
+    head_of,
+    plane_of_start,
+    question_of,
+    require_unchanged,
+    result_of,
+)
 from gordan.verdicts.margin import MarginOptions, margin_of
 from gordan.verdicts.result import MarginResult
 from gordan.verdicts.separate import Verdict, verdict_of
@@ -51,6 +60,8 @@ PASSES_PER_STEP = 3
 # The share of the time for finding planes of several columns together: if X is in memory, what is left open is then solved column
 # by column; otherwise the rest is for proofs, unless that would be less than PROOF_SECONDS.
 SEARCH_TIME_IN_MEMORY, SEARCH_TIME_ELSEWHERE, PROOF_SECONDS = 0.5, 0.9, 1.0
+# If there is a time limit, columns have equal shares of it; the time that some leave is given to the others, this many times.
+FAIR_ROUNDS = 4
 # Stored entries of sparse rows from which columns are solved in parallel: with fewer a pass takes so little time that threads
 # wait for each other's Python.
 PARALLEL_ENTRIES = 1 << 18
@@ -243,9 +254,12 @@ def minimize_many_losses(
             planes, steps, table = batches.least_losses(problem, signs, table, options.tol, search)
         except KeyboardInterrupt:
             columns.stopped = True
+    rough, limited = planes, math.isfinite(budget.deadline) and problem.storage.in_memory and budget.max_iter is None
+    if planes is None and limited and options.callback is None and not columns.stopped:
+        rough = columns.rough_planes(starts, table)
     optima: dict[int, Optimum] = {}
-    if planes is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
-        optima = columns.prove(planes, table, options.tol)
+    if rough is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
+        optima = columns.prove(rough, table, options.tol)
         if not problem.storage.in_memory:  # column by column it would take as long again
             columns.status[columns.open] = (columns.stop_reason if search.short else Status.NO_PROGRESS).value
             columns.open[:] = False
@@ -253,12 +267,18 @@ def minimize_many_losses(
     def solve(j: int, in_parallel: bool) -> LossResult:
         asked = question(j)
         play = asked.play if planes is None or not np.isfinite(planes[j]).all() else replace(asked.play, start=planes[j])
+        before = columns.results.get(j)
+        if before is not None:
+            play = replace(play, start=np.append(before.w, before.b) if options.intercept.exists else before.w)
+        asked = replace(asked, budget=columns.fair_budget(in_parallel))
         if in_parallel:
-            asked = replace(asked, budget=replace(asked.budget, threads=1))
             play = replace(play, watch=lambda moment: columns.stopped)
-        return result_of(replace(asked, play=play), steps=int(steps[j]))
+        return result_of(replace(asked, play=play), steps=int(steps[j]) if before is None else before.n_iter)
 
-    columns.solve_each(solve, may_be_parallel=options.callback is None)
+    for _ in range(FAIR_ROUNDS):
+        columns.solve_each(solve, may_be_parallel=options.callback is None)
+        if not columns.reopened():
+            break
     for j in columns.each_open(in_time=False):
         columns.status[j] = columns.stop_reason.value
     finished = columns.finished(Status.SOLVED)
@@ -485,7 +505,7 @@ class _Columns(Generic[One]):
                 raise
             with recording:
                 if not over:
-                    self.record(open_columns[at], found)
+                    self.record_best(open_columns[at], found)
 
         try:
             with blas_threads(0 if in_parallel else storage.entries):  # around all of them: the setting is global to the process
@@ -507,6 +527,30 @@ class _Columns(Generic[One]):
         """Return the budget of one column, whose deadline is that of the call."""
         return replace(self.budget, started=time.perf_counter())
 
+    def fair_budget(self, in_parallel: bool) -> Budget:
+        """Return the budget of one column, with an equal share of the time left for each open column."""
+        budget, at_once = self.own_budget(), (self.budget.threads or available()) if in_parallel else 1
+        share = min(1.0, at_once / max(1, int(self.open.sum())))
+        return replace(
+            budget,
+            deadline=budget.time.sooner(share).at,
+            threads=1 if in_parallel else budget.threads,
+        )
+
+    def reopened(self) -> bool:
+        """Open the columns whose share of the time was too short, if time is left, and return whether there are any."""
+        short = [j for j in self.results if self.status[j] == Status.TIME_LIMIT.value]
+        if self.stopped or self.budget.spent or not short:
+            return False
+        self.open[short] = True
+        return True
+
+    def rough_planes(self, starts: Any, table: Objectives) -> Array:
+        """Return planes of all columns, which are proved before each column is solved: its start, or one of part of the rows."""
+        if starts is not None:
+            return np.array([plane_of_start(start, self.kind, self.whole.X.d) for start in starts])
+        return batches.rough_planes(self.whole, self.signs, table, _search_budget(self.budget, in_memory=True))
+
     @property
     def stop_reason(self) -> Status:
         """Why columns were not started."""
@@ -520,6 +564,15 @@ class _Columns(Generic[One]):
         self.intervals[j] = found.objective if isinstance(found, LossResult) else found.margin
         if found.w is not None:
             self.w[:, j], self.b[j] = found.w, found.b
+
+    def record_best(self, j: int, found: Any) -> None:
+        """Record the result of column j, unless a narrower interval is known."""
+        lower, upper = self.intervals[j].tolist()
+        if isinstance(found, LossResult) and upper - lower < found.objective[1] - found.objective[0]:
+            self.status[j], self.open[j] = found.status.value, False
+            self.stopped |= found.status is Status.INTERRUPTED
+        else:
+            self.record(j, found)
 
     def finished(self, proved: Status) -> tuple[Array, Array, Array, float]:
         """Return `status`, `w`, `b` and `seconds` at the end of the call; columns with a plane from a batch are `proved`."""
