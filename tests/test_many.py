@@ -749,19 +749,21 @@ def test_no_class_is_left_at_zero(limit, clock):
         assert gordan.verify(model.certificate_[j], X, y == j)
 
 
-def test_columns_get_the_time_that_others_leave(clock):
+def test_columns_get_the_time_that_others_leave(clock, monkeypatch):
     """Each has an equal share of the time; what is left after the last goes to those that were stopped."""
     r = np.random.default_rng(5)
-    X = r.standard_normal((200, 100))
-    Y = np.column_stack((r.random(200) < 0.5, X[:, :3] > 0))
-    clock.tick = 1e-2
-    many = gordan.minimize_loss(X, Y, loss="hinge", C=10.0, tol=1e-6, time_limit=1e3)
-    needed, begin = many.seconds, clock.now
-    limit = 1.5 * needed
-    again = gordan.minimize_loss(X, Y, loss="hinge", C=10.0, tol=1e-6, time_limit=limit)
-    clock.tick = 0.0
-    assert clock.now - begin <= 1.1 * limit
-    assert again.status.tolist() == ["solved"] * 4
+    X = r.standard_normal((400, 100))
+    few = np.where(np.arange(400) < 8, np.where(X[:, 0] > 0, 1, -1), 0)  # the other rows are left out
+    Y = np.column_stack((np.where(r.random(400) < 0.5, 1, -1), *[few] * 6))
+    statuses = {}
+    for rounds in (1, 4):
+        monkeypatch.setattr(tables, "FAIR_ROUNDS", rounds)
+        clock.tick, begin = 1e-2, clock.now
+        many = gordan.minimize_loss(X, Y, loss="hinge", C=100.0, tol=1e-6, time_limit=25.0)
+        clock.tick = 0.0
+        statuses[rounds] = many.status.tolist()
+        assert clock.now - begin <= 1.1 * 25.0
+    assert statuses == {1: ["time-limit"] + ["solved"] * 6, 4: ["solved"] * 7}
 
 
 def test_planes_to_start_from_are_kept_if_the_time_is_up(clock):
