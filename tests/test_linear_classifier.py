@@ -234,6 +234,10 @@ def test_no_probabilities_without_a_loss_of_probabilities(overlapping):
     ("changed", "words"),
     [
         ({"loss": "squared"}, "choose one of 'hinge'"),
+        ({"loss": "softmax"}, "pass 'multinomial'"),
+        ({"loss": "cross-entropy"}, "pass 'multinomial'"),
+        ({"loss": "log_loss"}, "pass 'logistic'"),
+        ({"loss": "crammer_singer"}, "pass 'multinomial'"),
         ({"C": 0.0}, "positive finite"),
         ({"C": np.inf}, "positive finite"),
         ({"C": np.nan}, "positive finite"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,11 @@ def test_what_is_refused():
                 estimator.fit(X, table)
     with pytest.raises(InputError, match=r"multinomial.*one class for each row.*4 columns.*loss='logistic'"):
         LinearClassifier("multinomial").fit(X, Y)
+    one_hot = np.eye(4, dtype=int)[np.arange(90) % 4]
+    for fit in (LinearClassifier("multinomial").fit, partial(minimize_loss, loss="multinomial")):
+        for table in (one_hot, one_hot.astype(float)):
+            with pytest.raises(InputError, match=r"argmax\(axis=1\)"):
+                fit(X, table)
     with pytest.raises(InputError, match="label 2 is not separable"):
         MaxMarginClassifier(on_inseparable="raise").fit(X, Y)
     with pytest.warns(InseparableWarning, match=r"label 'c' is not separable.*squared hinge.*label 'd'"):

@@ -36,7 +36,8 @@ class Loss(StrEnum):
         """Return the loss of this name, or raise an InputError that lists the names."""
         if isinstance(name, str) and name in {*Loss}:
             return Loss(name)
-        raise InputError(f"loss is {name!r}; {one_of(name, Loss)}")
+        hint = ELSEWHERE.get(name.lower().replace("-", "_").replace(" ", "_")) if isinstance(name, str) else None
+        raise InputError(f"loss is {name!r:.60}; {hint or one_of(name, Loss)}")
 
     @property
     def smooth(self) -> bool:
@@ -174,3 +175,14 @@ def balancing_step(g: Array, H: Array) -> Array:
     except np.linalg.LinAlgError:
         return np.full_like(g, math.nan)
     return np.asarray(s * min(1.0, 1.0 / max(float(np.max(np.abs(s))), 1e-300)))
+
+
+# Names of losses in other libraries, and what to pass instead.
+ELSEWHERE = dict.fromkeys(
+    ("softmax", "cross_entropy", "crossentropy", "categorical_crossentropy", "cross_entropy_loss"),
+    "pass 'multinomial', the cross-entropy of the softmax of the scores of all classes",
+) | dict.fromkeys(
+    ("log_loss", "logloss", "binary_crossentropy", "bce", "logit", "deviance"),
+    "pass 'logistic' for two classes or one plane per class, or 'multinomial' for several classes as in LogisticRegression",
+)
+ELSEWHERE["crammer_singer"] = "there is no loss of Crammer and Singer; pass 'multinomial' for all classes at once, or 'hinge'"

@@ -203,6 +203,11 @@ def _bytes(block: Block) -> bytes:
     return words.tobytes()
 
 
+def is_one_hot(array: Array) -> bool:
+    """Return whether each row of a table has one 1 and otherwise zeros."""
+    return bool(((array == 0) | (array == 1)).all() and (array.sum(axis=1) == 1).all())
+
+
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """Return the distinct labels of y in order (str, int, float or bool), and the position of each row's label among them.
 
@@ -217,6 +222,8 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         array = array.reshape(-1)
     if array.ndim != 1:
         hint = "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
+        if array.ndim == 2 and array.dtype.kind in "biuf" and is_one_hot(array):
+            hint = ", with one 1 in each row; pass y.argmax(axis=1)"
         raise InputError(f"y must be one label per row, but its shape is {array.shape}{hint if array.ndim == 2 else ''}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gordan.arrays import Array, positive, relative_width
 from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import is_one_hot
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
 from gordan.estimators.least_loss import (
@@ -156,8 +157,12 @@ class LinearClassifier(Planes, LossParameters):
         fitting = self._fitting(LossFitting, X, y, sample_weight)
         if fitting.y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
-                f"loss={self.loss!r} assumes one class for each row, but Y has {len(fitting.classes)} columns of labels, of "
-                "which a row may have several; pass loss='logistic'"
+                f"loss={self.loss!r} assumes one class for each row, but Y has {len(fitting.classes)} columns of labels"
+                + (
+                    "; pass Y.argmax(axis=1)"
+                    if is_one_hot(fitting.y)
+                    else ", of which a row may have several; pass loss='logistic'"
+                )
             )
         problems = list(fitting.problems())
         starts = self._starts(fitting.kind, fitting.classes, fitting.X.d)
