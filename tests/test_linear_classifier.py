@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -328,3 +329,14 @@ def test_the_command_line_rejects_a_place_that_is_not_proved(tmp_path, overlappi
         told = CliRunner().invoke(app, ["verify", str(tmp_path / "model"), str(tmp_path / "data.npz")])
         assert told.exit_code == code
         assert ("the minimizer is stated to be within" in told.output) is (code == 1)
+
+
+@pytest.mark.parametrize("cell", [np.arange(400.0), [1.0, 2.0] * 200], ids=["array", "list"])
+def test_an_array_in_a_cell_is_not_printed_in_full(cell):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "embedding": [cell, cell]})
+    with pytest.raises(
+        InputError, match=r"X\[0, 1\] \(column 'embedding'\) is .*…; .* X = numpy.stack\(X\['embedding'\]\)$"
+    ) as raised:
+        LinearClassifier().fit(frame, [0, 1])
+    assert len(str(raised.value)) < 220
+    assert "\n" not in str(raised.value)

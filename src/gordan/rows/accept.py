@@ -40,6 +40,8 @@ OVERFLOWING_SUM = 2**1023
 INDICES_PER_CHECK = 1 << 22
 # The number of entries of a data frame that are converted at a time.
 ENTRIES_PER_CONVERSION = 1 << 20
+# Characters of an entry that a message shows: an entry may be an array.
+MOST_SHOWN = 60
 # The advice for text columns.
 DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
 
@@ -353,7 +355,9 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
 
 
 def _for_text(value: Any, where: str) -> str:
-    """Return advice on converting text in a named column to numbers, or nothing."""
+    """Return advice on converting text or arrays in a named column to numbers, or nothing."""
+    if "(column " in where and isinstance(value, (list, tuple, np.ndarray)):
+        return f": make columns of the arrays first, X = numpy.stack(X[{where.partition('(column ')[2].removesuffix(')')}])"
     if not isinstance(value, str) or "(column " not in where:
         return ""
     try:
@@ -372,7 +376,9 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
         if isinstance(value, np.generic):
             value = value.item()
         if not isinstance(value, (numbers.Real, Decimal)):
-            raise InputError(f"{cell(where)} is {value!r}; features must be real numbers{_for_text(value, cell(where))}")
+            told = " ".join(repr(value).split())  # arrays are printed in lines
+            told = told if len(told) <= MOST_SHOWN else f"{told[: MOST_SHOWN - 1]}…"
+            raise InputError(f"{cell(where)} is {told}; features must be real numbers{_for_text(value, cell(where))}")
         try:
             exact[where] = float(value)
         except OverflowError:
