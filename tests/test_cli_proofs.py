@@ -486,6 +486,9 @@ def test_the_ridge_of_a_file_with_a_constant_has_an_intercept_in_its_place(inter
     told = run("diagnose", path, "--intercept", intercept).stdout
     assert "--drop const --loss logistic --standardize -o ridge.gordan  # ridge" in told
     assert "FirthLogisticRegression(max_iter=1000)" in told
+    path.write_text("f,m,c,region,died\n1,0,7,0,0\n0,1,7,1,0\n1,0,7,0,1\n0,1,7,0,1\n0,1,7,1,0\n0,1,7,0,0\n")
+    told = run("diagnose", path, "--intercept", "none").stdout  # f + m is the constant, and c is aliased
+    assert "--drop c --intercept none --loss logistic -o ridge.gordan  # ridge" in told
 
 
 def test_what_to_pass_for_several_classes(tmp_path):

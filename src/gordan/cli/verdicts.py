@@ -207,7 +207,7 @@ def _outcome_line(data: Data, source: Source, model: Regression) -> str:
 def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
     """Return commands for models that have estimates on separated data: ridge, and Firth's penalized likelihood."""
     # an intercept, which is not penalized, takes the place of a column that is the constant
-    constants = [name for name in found._data.table.constants if name in (data.names or ())]
+    constants = [name for name in found._constants if name in (data.names or ())]
     aliased = [name for name in found.dependent or () if name in (data.names or ())]
     source = replace(source, drop=[*(source.drop or ()), *dict.fromkeys([*aliased, *constants])])
     intercept = Intercept.FREE if intercept.exists or constants else intercept

@@ -246,7 +246,7 @@ class Diagnosis:
             return ()
         constant = any(name.endswith(INTERCEPT) for name, _, _ in self._coefficients)  # else it is a column of X
         names, weighted, design = self._data.columns, self.weights is not None, self._data.design
-        about = self.model, self.X, names, self.dependent or (), constant, weighted, self._data.table.constants
+        about = self.model, self.X, names, self.dependent or (), constant, weighted, self._constants
         return Remedies(*about, design.link, design.offset).lines
 
     def to_frame(self) -> Any:
@@ -271,13 +271,22 @@ class Diagnosis:
         names.sort(key=lambda name: name != INTERCEPT)
         return [(name, estimates[name], None if self.direction is None else self.direction.get(name)) for name in names]
 
+    @property
+    def _aliased(self) -> set[str]:
+        """The names of coefficients that are left out, and of their columns, which a multinomial model has for each class."""
+        return {*(self.dependent or ()), *(name.partition(":")[2] for name in self.dependent or ())}
+
+    @property
+    def _constants(self) -> tuple[str, ...]:
+        """The columns that are the constant of the model; not one that is aliased, where other columns add up to a constant."""
+        return tuple(name for name in self._data.table.constants if name not in self._aliased)
+
     @cached_property
     def _nearly_dependent(self) -> list[tuple[str, list[str]]]:
         """Columns that are combinations of others up to rounding, but not exactly, each with the others; this is not proved."""
-        table = self._data.table
-        aliased = {*(self.dependent or ()), *(name.partition(":")[2] for name in self.dependent or ())}
-        columns = [j for j, name in enumerate(table.names) if name not in aliased.union(table.constants)]
-        centred = bool(table.constants) or Intercept.of(self._data.design.intercept).exists
+        table, constants = self._data.table, self._constants
+        columns = [j for j, name in enumerate(table.names) if name not in self._aliased.union(constants)]
+        centred = bool(constants) or Intercept.of(self._data.design.intercept).exists
         found = nearly_dependent(table.X, columns, centred)
         return [(table.names[j], [table.names[k] for k in others]) for j, others in found]
 

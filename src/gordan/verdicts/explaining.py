@@ -49,7 +49,9 @@ class Table:
 
     def is_dummy(self, name: str) -> bool:
         """Return whether the values of a column are 0 and 1, and both occur."""
-        return {*np.unique(self.column(name)).tolist()} == {0.0, 1.0}
+        x = self.column(name)
+        ones = x == 1
+        return bool((ones | (x == 0)).all() and ones.any() and not ones.all())
 
     def is_constant(self, name: str) -> bool:
         """Return whether a column consists of ones, as the constant of a model does."""
@@ -58,7 +60,11 @@ class Table:
     @cached_property
     def constants(self) -> tuple[str, ...]:
         """The columns with one value, not 0, in every row: each of them is a constant of the model, whatever its value."""
-        return tuple(name for name in self.names for x in [self.column(name)] if x[0] and (x == x[0]).all())
+        n = len(self.which)
+        some = self.X[[0, n // 2, n - 1]]  # few other columns have the same value in these rows
+        some = np.asarray(some.toarray() if is_sparse(some) else some)
+        alike = [self.names[int(j)] for j in np.flatnonzero((some == some[0]).all(axis=0) & (some[0] != 0))]
+        return tuple(name for name in alike for x in [self.column(name)] if (x == x[0]).all())
 
     def has(self, place: int) -> str:
         """Say that the outcome is the label at this position."""
