@@ -2145,7 +2145,7 @@ def _check_files(options: argparse.Namespace) -> tuple[bool, list[str]]:
     if not isinstance(content, list):
         return _check_claim(options, Claim(content), "")
     if not content:
-        raise BadInput(f"{options.certificate} has no certificates")
+        raise BadInput(f"{options.certificate} is not a certificate: the list is empty")
     checks = []
     for claim in map(Claim, content):
         pair = len(content) > 1 and claim.class_type != "bool" and claim.model == "logistic" and not claim.several
