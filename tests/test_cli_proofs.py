@@ -276,6 +276,20 @@ def test_rows_of_weight_zero_and_class_weights_alone(tmp_path, capsys):
     assert lines[-1].endswith("; the weights match up to a factor for each class")
 
 
+def test_a_claim_without_weights_about_data_with_weights(tmp_path, capsys):
+    """The description may name weights that the claim leaves out."""
+    data, model = tmp_path / "data.csv", tmp_path / "m.gordan"
+    data.write_text(UNWEIGHTED)
+    run("fit", data, "-o", model, "--loss", "hinge", "--drop", "w")
+    proof = first_certificate(model)
+    assert both(capsys, proof, data)[1][-1] == f"  {SAME}"
+    content = json.loads(proof.read_text())
+    proof.write_text(json.dumps({**content, "about": {**content["about"], "weight": "w"}}))
+    lines = both(capsys, proof, data)[1]
+    assert lines[-1].endswith("; the weights differ")
+    assert "the weight of row" in lines[-2]
+
+
 SAME = "everything that the claim depends on matches the data it was made for"
 
 

@@ -2355,12 +2355,13 @@ def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], a
 
 def _compared_weights(claim: Claim, found: Table) -> tuple[str, str]:
     """Return what `compare_weights` does for the weights of a file; nothing if the claim does not depend on weights."""
-    if claim.c is None:
-        return "", ""
     given = None if found.weights is None else [found.weights[i] for i in claim.kept]
+    if claim.c is None and (given is None or not claim.states_bracket or claim.weights_hash is not None):
+        return "", ""
+    stored = [1.0] * claim.shape[0] if claim.c is None else claim.c
     only_zeros = claim.kind != "optimum" and claim.nu is None
     column = found.weight if found.weights is not None else claim.about.get("weight")
-    return compare_weights(claim.c, given, [found.y[i] for i in claim.kept], column, only_zeros)
+    return compare_weights(stored, given, [found.y[i] for i in claim.kept], column, only_zeros)
 
 
 def _name_notes(claim: Claim, found: Table) -> list[str]:

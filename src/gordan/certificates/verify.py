@@ -113,13 +113,15 @@ def other_label(certificate: Certificate, name: Any) -> bool:
 
 
 def compared_weights(certificate: Certificate, labels: Any, sample_weight: Any, column: str | None) -> tuple[str, str]:
-    """Return what `standalone.compare_weights` does; nothing if the certificate holds no weights."""
-    if certificate.sample_weight is None:
+    """Return what `standalone.compare_weights` does; nothing if there are no weights to compare, or a hash has done so."""
+    stated, stored = (certificate.lower, certificate.upper) != (None, None), certificate.sample_weight
+    if stored is None and (sample_weight is None or not stated or certificate.weights_hash is not None):
         return "", ""
+    stored = (1.0,) * certificate.shape[0] if stored is None else stored
     only_zeros = certificate.kind != "optimum" and certificate.nu is None
     given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).tolist()
     column = column if given is not None else (certificate.about or About()).weight
-    return standalone.compare_weights(certificate.sample_weight, given, [*labels], column, only_zeros)
+    return standalone.compare_weights(stored, given, [*labels], column, only_zeros)
 
 
 def provenance(
