@@ -51,7 +51,8 @@ class MaxMarginClassifier(Planes, Parameters):
         The number of rounds is at most this, for each binary problem.
     time_limit : float, default=None
         Stop after about this many seconds, for the whole fit. If no separating plane is found within a quarter of it (shared by
-        the binary problems), the plane of least loss is fitted.
+        the binary problems), the plane of least loss is fitted. Ctrl-C stops a fit too, with what is proved by then and a
+        ConvergenceWarning; a search such as GridSearchCV goes on with its next fit.
     multi_class : {"ovo", "ovr"}, default="ovo"
         With more than two classes, fit one plane for each pair of classes, or one for each class against the rest. Pairs are
         separable far more often. It is ignored for multilabel y, where each label has a plane of its own.

@@ -66,7 +66,8 @@ class LinearClassifier(Planes, LossParameters):
     max_iter : int, default=None
         The number of rounds (steps of Newton's method, epochs of coordinate ascent) is at most this, for each binary problem.
     time_limit : float, default=None
-        Stop after about this many seconds, for the whole fit.
+        Stop after about this many seconds, for the whole fit, with the best planes found. Ctrl-C stops a fit too, with what is
+        proved by then and a ConvergenceWarning; a search such as GridSearchCV goes on with its next fit.
     warm_start : bool, default=False
         Start from the planes of the last fit, if it had as many columns and the same classes, for instance along a path of C.
     n_jobs : int, default=None
@@ -254,7 +255,8 @@ class LinearClassifier(Planes, LossParameters):
     def same_prediction(self, X: Any) -> Array:
         """Return for each row whether the exact minimizer is proved to predict the same as this fit.
 
-        The proof needs only the region that contains the minimizer, which is kept with the fit and in model files.
+        The proof needs only the region that contains the minimizer, which is kept with the fit and in model files. Its radius
+        shrinks with the square root of `tol`: if few rows are proved, fit with `tol=1e-8`, which takes a few more steps.
 
         Parameters
         ----------
