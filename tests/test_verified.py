@@ -223,6 +223,18 @@ def test_rows_in_few_of_many_columns_are_a_witness():
     assert m.separable_ is False
 
 
+def test_exact_weights_of_rows_in_few_of_many_columns():
+    """Columns in which the rows are 0 are no part of the equations, and weights of 0, which dummies make, do no harm."""
+    X, y = factors(4000, (3, 8, 700))
+    for intercept in INTERCEPTS:
+        v = gordan.separate(X, y, intercept=intercept)
+        assert not v.stated_witness.exact
+        exact = v.find_witness(time_limit=60)
+        assert {*exact.rows} <= {*v.stated_witness.rows}
+        witness = gordan.Certificate("witness", intercept, (0, 1), X.shape, rows=exact.rows, weights=exact.weights)
+        assert gordan.verify(witness, X, y)
+
+
 def test_rows_with_pure_columns_are_left_out():
     """A row with an entry in a column of one sign has weight 0 in every witness; leaving it out may make other columns pure."""
     A = sp.csr_array(np.array([[1.0, 1, 0, 0], [0, -1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1], [0, 0, 2, -1]]))

@@ -37,6 +37,8 @@ MAX_PIVOTED_DIGITS = 1 << 19
 DEPENDENT = 1e-10
 # The factors of such a dependence are fractions with denominators up to this; smaller factors than the second number are 0.
 MAX_DENOMINATOR, ZERO_FACTOR = 10**4, 1e-9
+# A change of a weight that is a smaller share than this of the largest one is rounding.
+ROUNDING = 1e-10
 # Exact weights of this many rows are timed first to predict the time for all, which grows with about this power of their number.
 TIMED_ROWS, TIME_GROWTH = 96, 3.3
 # Copies of the rows that exist at a time.
@@ -219,15 +221,16 @@ def exact_weights(problem: Problem, found: Cancelling, intercept: Intercept, sec
     """
     from gordan.solve.alternative import balance_of_support
 
-    gone = {relation[0][0] for relation in found.dependent}
-    kept = [j for j in range(intercept.columns(problem.X.d)) if j not in gone]
+    # columns in which these rows are 0 cancel with any weights, and are not listed as dependent
+    gone = [relation[0][0] for relation in found.dependent]
+    kept = np.setdiff1d(occupied_columns(problem, found.rows.tolist(), intercept), gone)
     if seconds < math.inf and len(kept) > 2 * TIMED_ROWS:
         started = time.perf_counter()
         M, _ = exact.integer_rows(problem, found.rows[: TIMED_ROWS + 1].tolist(), intercept)
-        balance_of_support([row[:TIMED_ROWS] for row in M])
+        balance_of_support([[row[j] for j in kept[:TIMED_ROWS]] for row in M])
         if (time.perf_counter() - started) * (len(kept) / TIMED_ROWS) ** TIME_GROWTH > seconds:
             return None
-    A = signed_rows(problem, found.rows.tolist(), intercept, problem.signs)[:, kept]
+    A = signed_rows(problem, found.rows.tolist(), intercept, problem.signs, kept)
     return balance(problem, found.rows[few_rows(A, found.weights)], intercept)
 
 
@@ -245,13 +248,14 @@ def few_rows(S: Array, p: Array) -> Array:
     T, z, rest = np.linalg.solve(N[:, basis], N[:, others]), np.ones(r), [*range(len(others))]
     while len(rest) > 1:
         j = rest.pop()
-        enough = z + T[:, j]
-        if (enough >= 0).all():
-            z = enough
+        # Weights of 0 are common in dummies; an exchange for rounding would end with rows that depend on each other.
+        falls = T[:, j] < -ROUNDING * np.max(np.abs(T[:, j]), initial=0.0)
+        if (z + T[:, j] >= 0)[falls].all():
+            z = np.maximum(z + T[:, j], 0.0)
             continue
-        i = int(np.argmin(np.where(T[:, j] < 0, -z / T[:, j], math.inf)))
+        i = int(np.argmin(np.where(falls, -z / T[:, j], math.inf)))
         share = -z[i] / T[i, j]
-        z += share * T[:, j]
+        z = np.maximum(z + share * T[:, j], 0.0)
         z[i], basis[i] = 1 - share, others[j]
         row = T[i, rest] / T[i, j]
         T[:, rest] -= np.outer(T[:, j], row)
