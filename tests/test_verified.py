@@ -235,11 +235,30 @@ def test_exact_weights_of_rows_in_few_of_many_columns():
         assert gordan.verify(witness, X, y)
 
 
+def test_exact_weights_take_no_longer_with_columns_in_which_the_rows_are_zero():
+    X, y = factors(4000, (3, 8, 700))
+    v = gordan.separate(sp.csr_array(sp.hstack([X, sp.csr_array((len(y), 10**6))])), y)
+    assert not v.stated_witness.exact
+    started = time.process_time()
+    assert v.witness is not None
+    assert time.process_time() - started < 4  # with a million columns of each row it is half a minute
+
+
 def test_rows_with_pure_columns_are_left_out():
     """A row with an entry in a column of one sign has weight 0 in every witness; leaving it out may make other columns pure."""
     A = sp.csr_array(np.array([[1.0, 1, 0, 0], [0, -1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1], [0, 0, 2, -1]]))
     rows, columns = overlapping._without_pure_columns(A, np.arange(5))
     assert (rows.tolist(), columns.tolist()) == ([2, 3, 4], [2, 3])
+
+
+def test_pure_columns_are_left_out_in_time():
+    """Here each row that is left out makes one more column pure, and the other columns must not be looked at each time."""
+    k = 1400
+    A = sp.diags_array([np.ones(k), -np.ones(k)], offsets=[0, 1], shape=(k, 4 * 10**6), format="csr")
+    started = time.process_time()
+    rows, columns = overlapping._without_pure_columns(A, np.arange(k))
+    assert (len(rows), len(columns)) == (0, 0)
+    assert time.process_time() - started < 1
 
 
 # ---- near the border -------------------------------------------------------------------------------------------------

@@ -196,6 +196,9 @@ def balance(problem: Problem, support: Array, intercept: Intercept, deadline: De
     if not deadline.affords(reading_seconds(problem, support, intercept, deadline)):
         return None
     M, exponents = exact.integer_rows(problem, support, intercept)
+    if problem.storage.sparse:  # columns in which all of the rows are 0 cancel with any weights
+        columns = occupied_columns(problem, support.tolist(), intercept).tolist()
+        M, k = [[row[j] for j in columns] for row in M], len(columns)
     answer: Any = balance_of_support(M, deadline)
     digits = max((abs(x) for row in M for x in row), default=0).bit_length()
     cheap = len(support) <= MAX_PIVOTED_ROWS and len(support) * k * k * digits <= MAX_PIVOTED_DIGITS

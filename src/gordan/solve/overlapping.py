@@ -136,15 +136,17 @@ def _without_pure_columns(A: Any, rows: Array) -> tuple[Array, Array]:
     If the entries of a column all have the same sign, the rows that have one there must have weight 0, and are left out. Then
     other columns may be left with entries of one sign.
     """
+    part = A[rows]
+    used = np.flatnonzero(np.bincount(part.indices, minlength=part.shape[1]))
+    part = part[:, used]  # there may be a round for each row, none of which should pass over all columns of A
     while True:
-        part = A[rows]
-        positive = np.bincount(part.indices, part.data > 0, part.shape[1])
-        negative = np.bincount(part.indices, part.data < 0, part.shape[1])
+        positive = np.bincount(part.indices, part.data > 0, len(used))
+        negative = np.bincount(part.indices, part.data < 0, len(used))
         pure = (positive == 0) ^ (negative == 0)
         if not pure.any():
-            return rows, np.flatnonzero(positive)
+            return rows, used[positive > 0]
         out = np.bincount(np.repeat(np.arange(len(rows)), np.diff(part.indptr)), pure[part.indices], len(rows))
-        rows = rows[out == 0]
+        rows, part = rows[out == 0], part[out == 0]
 
 
 def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
