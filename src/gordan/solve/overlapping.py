@@ -13,12 +13,14 @@ Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -101,6 +103,11 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
 
     Costs a copy of the rows, and for each m about eight sparse products and systems of m equations.
     """
+    with contextlib.suppress(InputError):  # other finders decide rows without room for float64 products
+        yield from _in_few_columns(question)
+
+
+def _in_few_columns(question: Question) -> Iterator[Proposal]:
     from scipy.sparse import diags_array
 
     A, budget = question.unit_rows.A, question.budget
