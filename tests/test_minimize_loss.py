@@ -724,6 +724,24 @@ def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, monkey
     assert max(counts) < 30000
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_a_free_intercept_is_moved_to_its_best_place_in_few_steps(loss, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100000, 5))
+    y = X @ rng.standard_normal(5) + rng.standard_normal(100000) > 0
+    counts, shift = [], minimizing._shift
+
+    def counted(newton, weights, curvature):
+        if newton.rows.n == 100000:
+            return shift(newton, lambda z: counts.append(1) or weights(z), curvature)
+        return shift(newton, weights, curvature)
+
+    monkeypatch.setattr(minimizing, "_shift", counted)
+    result = gordan.minimize_loss(X, y, loss=loss)
+    assert result.status == "solved"
+    assert 0 < len(counts) <= 6
+
+
 @pytest.mark.parametrize("most", [300, 200])
 @pytest.mark.parametrize("intercept", KINDS)
 def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):

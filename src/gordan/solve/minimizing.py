@@ -708,12 +708,15 @@ def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
     """Move b, the last entry of w, so that the classes have the same mass, and return whether it had to be moved."""
     signs = newton.rows.signs.astype(np.float64)
     alpha = weights(newton.z)
-    slope = -float(alpha @ signs)
-    if abs(slope) <= 1e-15 * float(np.sum(alpha)):
+    slope, lost = -float(alpha @ signs), 1e-15 * float(np.sum(alpha))
+    if abs(slope) <= lost:
         return False
-    u = signs if slope < 0 else -signs
-    t = line_search(Line(newton.z, u, 0.0, 0.0), derivatives(weights, curvature), 1e-13 * abs(slope))
+    bend = float(np.sum(curvature(newton.z, alpha)))
+    # near the end 1 is much too long a step to begin with; and a slope that is lost in the rounding of the sum stays as it is
+    step = math.copysign(min(1.0, abs(slope) / bend) if bend > 0 else 1.0, -slope)
+    u = step * signs
+    t = line_search(Line(newton.z, u, 0.0, 0.0), derivatives(weights, curvature), max(1e-13 * abs(slope), lost) * abs(step))
     newton.z = newton.z + t * u
     newton.w = newton.w.copy()
-    newton.w[-1] += t if slope < 0 else -t
+    newton.w[-1] += t * step
     return True
