@@ -149,6 +149,15 @@ def test_combine(pair):
     close(got, twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
 
 
+def test_curved(pair):
+    made, twin = pair
+    h, p = np.abs(vector(made.n)), vector(made.d)
+    h[::3] = 0
+    got = made.curved(h, p)
+    assert got.dtype == np.float64
+    close(got, twin.A.T @ (h * (twin.A @ p)), np.abs(twin.A).T @ (h * (np.abs(twin.A) @ np.abs(p))))
+
+
 @pytest.mark.parametrize("start", ["uniform", "log_p0"])
 @pytest.mark.parametrize("split", ["whole", "halves"])
 def test_softmin(pair, start, split):
@@ -537,6 +546,7 @@ def test_passes_are_counted(storage):
     cost = [
         (lambda: made.scores(w), 1),
         (lambda: made.combine(p), 1),
+        (lambda: made.curved(p, w), 2 if storage == "sparse" else 1),
         (lambda: made.softmin(w), 1),
         (lambda: made.softmin(w, p, halves_of(8).astype(np.int8)), 1),
         (lambda: made.lowest(w, 3), 1),

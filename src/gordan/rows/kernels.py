@@ -301,6 +301,21 @@ def dense_combine(X, q, lo, hi, acc):
 
 
 @compiled
+def dense_curved(X, w, b, h, lo, hi, q, acc):
+    """Set q_i = h_i (x_i·w + b) and add Σ_i q_i x_i to acc, reading the rows once, in blocks as `dense_softmin` does."""
+    block = max(4, min(128, 262144 // max(1, X.shape[1] * X.itemsize) // 4 * 4))
+    chosen = np.empty(block + 1, np.int64)
+    for start in range(lo, hi, block):
+        stop = min(start + block, hi)
+        dense_scores(X, w, b, h, start, stop, q)
+        m = 0
+        for i in range(start, stop):
+            chosen[m] = i
+            m += q[i] != 0.0
+        _dense_add(X, q, chosen, m, 0, acc)
+
+
+@compiled
 def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, scores, tally, acc, weight, chosen, ends):
     """Compute the scores of the rows start..stop-1 while adding the chosen rows of the previous block, then the weights."""
     d = X.shape[1]

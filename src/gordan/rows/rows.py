@@ -123,6 +123,17 @@ class Rows:
         self.check(combination)
         return combination
 
+    def curved(self, h: Array, p: Array) -> Array:
+        """Return AᵀhA p for a number h for each row; one pass if the storage has one for that, else two."""
+        v, b = self.plane(p)
+        found = self.storage.curved(v, b, h if self.scale == 1 else h * self.scale, self._threads)
+        if found is None:
+            return self.combine(h * self.scores(p))
+        self.passes += 1
+        combination = np.append(found[0], self.constant * found[1]) if self.constant else found[0]
+        self.check(combination)
+        return combination
+
     def reduce(self, work: Any, over_rows: Any, shared: Any, *, rough: bool = False) -> list[Array]:
         """Return what `work` gives for the pieces of X (not of A), summed (see `Storage.reduce`); one pass."""
         self.passes += 1

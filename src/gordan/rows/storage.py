@@ -187,6 +187,10 @@ class Storage(ABC):
         """Return row, column and value of the first entry that is NaN or infinite, or None."""
         return next((found for found in self.each_block(_first_not_finite) if found is not None), None)
 
+    def curved(self, w: Array, b: float, h: Any, threads: int) -> tuple[Array, float] | None:
+        """Return Xᵀq and Σ q for q_i = h_i (x_i·w + b), from one pass; None if that would take two."""
+        return None
+
     def second_moments(self, q: Any, threads: int) -> Array:
         """Return Σ q x xᵀ over all rows, for q ≥ 0."""
         products: Array = self.reduce(_second_moments, (q,), (), threads)[0]

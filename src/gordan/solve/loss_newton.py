@@ -49,6 +49,8 @@ class Tuning:
     few_entries: int = 32
     # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
+    # Copying a dense row costs as much as this many steps of conjugate gradients with it.
+    taking_dense: float = 3.0
     # The cost of a product of two entries of a row in second moments, and of one in a factorization, relative to the cost of an
     # entry in two passes: measured at 10,000 × 384 and, sparse, at 32,561 × 123.
     dense_pair: float = 0.024
@@ -286,10 +288,10 @@ class Newton:
             enough = aim
         active = np.flatnonzero(h)
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
+        if some and not self.rows.sparse:  # at least as many steps are expected as before
+            some = self.cg_steps * (self.rows.n - len(active)) > TUNING.taking_dense * len(active)
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
-        found = conjugate_gradients(
-            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition, self.time
-        )
+        found = conjugate_gradients(lambda p: self.J * p + rows.curved(h, p), -gradient, enough, most, precondition, self.time)
         self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
         return found.s
 
