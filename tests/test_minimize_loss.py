@@ -712,16 +712,18 @@ def test_few_passes_for_one_hot_columns_that_differ_in_how_often_they_are_used(l
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, monkeypatch):
+@pytest.mark.parametrize("conditioned", ["well", "badly"])
+def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, conditioned, monkeypatch):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((30000, 300)).astype(np.float32)
     y = X @ rng.standard_normal(300) + 20 * rng.standard_normal(30000) > 0
+    X *= np.geomspace(0.1, 10, 300, dtype=np.float32) if conditioned == "badly" else 1
     counts, found = [], loss_newton.second_moment
     monkeypatch.setattr(loss_newton, "second_moment", lambda rows, *given: counts.append(rows.n) or found(rows, *given))
     result = gordan.minimize_loss(X, y, loss=loss)
     assert result.status == "solved"
-    assert counts
-    assert max(counts) < 30000
+    assert bool(counts) == (conditioned == "badly")  # conjugate gradients alone take few steps for columns of the same size
+    assert max(counts, default=0) < 30000
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

@@ -2,7 +2,8 @@
 
 A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by a Cholesky factorization if there are few columns, by one of the size
 of the rows with h > 0 if there are few of these, and otherwise by conjugate gradients. Later steps reuse a factorization as the
-preconditioner of conjugate gradients, for as long as that costs less than a new one. Where there are too many columns for one,
+preconditioner of conjugate gradients, for as long as that costs less than a new one. For many dense rows a part of them is solved
+first, by conjugate gradients alone if these take few steps, and all rows then are, too. Where there are too many columns for one,
 the diagonal of J + AᵀhA is the preconditioner of sparse rows: their columns differ much in how often they are used.
 """
 
@@ -47,6 +48,10 @@ class Tuning:
     many_cg: int = 4
     diagonal_rows: float = 0.5
     few_entries: int = 32
+    # Many dense rows of well-conditioned columns need no factorization: for a part of them, conjugate gradients without one are
+    # tried for this many times the steps that cost as much by the count below, which is low. Where they end in time, they are
+    # used for all rows as well.
+    unaided: float = 1.3
     # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
     # Copying a dense row costs as much as this many steps of conjugate gradients with it.
@@ -138,6 +143,8 @@ class Newton:
     """The factorization of J + AᵀhA."""
     stale: bool = True
     """Whether the factorization is no good as a preconditioner any more."""
+    unaided: bool = False
+    """Whether conjugate gradients without a factorization are tried first, and took few steps so far."""
     largest_gradient: float = 0.0
     last_gradient: float = 0.0
     converged: bool = True
@@ -226,6 +233,12 @@ class Newton:
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
             return self._conjugate_gradients(gradient, h, self._by_diagonal(h), TUNING.most_cg)
+        most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
+        if most >= 2:
+            s = self._conjugate_gradients(gradient, h, np.array, most)
+            self.unaided = self.converged
+            return s
+        self.unaided = False
         reused = self.factor is not None and not self.stale
         most = min(steps_for_a_factor(self.rows, k), TUNING.most_cg) if reused else 0
         if most >= 2:

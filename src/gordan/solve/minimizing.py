@@ -131,6 +131,8 @@ class Task:
     """Weights of the rows to start from, for methods that use them."""
     continues: bool = True
     """Whether C may be approached from below."""
+    partial: bool = False
+    """Whether the rows are a part that is solved first."""
 
     @property
     def classes(self) -> set[int]:
@@ -141,7 +143,8 @@ class Task:
         """Return the task for these rows alone, with C_i increased to stand for all rows."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
-        return replace(self, rows=rows, c=c, tol=tol, time=self.time.sooner(PART.share_of_time), which=which, alpha=None)
+        time = self.time.sooner(PART.share_of_time)
+        return replace(self, rows=rows, c=c, tol=tol, time=time, which=which, alpha=None, partial=True)
 
     def weights(self, z: Array) -> Array:
         """Return the weights C a(z) of a smooth loss at scores z."""
@@ -182,6 +185,8 @@ class Found:
     """Whether the weights of a smooth loss are more than those that follow from the plane."""
     smoothing: float | None = None
     """The smoothing of the hinge, if its weights follow from the plane in that way."""
+    unaided: bool = False
+    """Whether conjugate gradients without a factorization found the plane."""
 
     @property
     def gap(self) -> float:
@@ -435,9 +440,8 @@ def _moment(found: Found, question: LossQuestion) -> Moment:
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up."""
     first = _part_and_plane(task, by_newton) if w is None else None
-    newton = Newton.start(task.rows, task.free, w if first is None else first[1], task.time)
-    if first is not None:
-        newton.prepare(first[0].rows, first[0].weights, first[0].curvature)
+    newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time)
+    newton.unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
     for _ in range(TUNING.most_steps):
@@ -453,6 +457,9 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             newton = replace(Newton.start(task.rows, task.free, _continued(task), task.time), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
+        if first is not None and not newton.unaided:
+            newton.prepare(first[0].rows, first[0].weights, first[0].curvature)
+            first = None
         small = math.sqrt(2 * TUNING.share * task.tol * upper)
         if not newton.step(gradient, task.weights, task.curvature, found.alpha, small):
             return
@@ -466,7 +473,7 @@ def _evaluated(task: Task, newton: Newton) -> tuple[Found, Array]:
         gradient = newton.gradient(alpha)
         upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
         if moved or not gap <= task.tol * upper or not _shift(newton, task.weights, task.curvature):
-            return Found(newton.w, alpha, upper - gap, upper, newton.steps), gradient
+            return Found(newton.w, alpha, upper - gap, upper, newton.steps, unaided=newton.unaided), gradient
         moved = True
 
 
@@ -663,10 +670,10 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
     """Return the plane of a part of the rows if there are many rows per column, else None."""
     first = _part_and_plane(task, find)
-    return None if first is None else first[1]
+    return None if first is None else first[1].w
 
 
-def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tuple[Task, Array] | None:
+def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tuple[Task, Found] | None:
     """Return the task for a part of the rows and its plane if there are many rows per column, else None."""
     rows = task.rows
     if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
@@ -679,7 +686,7 @@ def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tupl
         if found.gap <= part.tol:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
-    return part, found.w
+    return part, found
 
 
 def _rows_per_column(task: Task) -> int:
