@@ -17,6 +17,8 @@ from gordan.solve.proximal import proximal_newton
 
 # The tolerance of the search with scaled columns, where any plane of positive margin will do.
 ROUGH_TOL = 1e-2
+# Columns whose sizes, and distances from 0, differ by at most this factor need no scaling: their margins have as many digits.
+SIMILAR_SIZES = 16.0
 # Passes that the copies and the first p take, about.
 COPY_PASSES = 20.0
 
@@ -36,7 +38,10 @@ def by_equal_columns(question: Question, evidence: Evidence, decide_sign: Callab
     with np.errstate(over="ignore", invalid="ignore"):
         centre = points.mean(axis=0) if margin.intercept.exists else np.zeros(counted.X.d)
         points = points - centre
-        exponents = np.frexp(np.max(np.abs(points), axis=0, initial=0.0))[1]
+        sizes = np.max(np.abs(points), axis=0, initial=0.0)
+        if np.max(np.maximum(sizes, np.abs(centre))) <= SIMILAR_SIZES * np.min(sizes[sizes > 0], initial=np.inf):
+            return
+        exponents = np.frexp(sizes)[1]
         points = np.ldexp(points, -exponents)
     if not np.isfinite(points).all():
         return
