@@ -170,7 +170,7 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
     last[filled] = np.maximum.reduceat(rank[A.indices], A.indptr[filled]) if len(filled) else 0
     rows = np.argsort(last, kind="stable")
     counts = np.searchsorted(last[rows], np.arange(d), side="right")  # rows whose last column has at most this rank
-    m = min(FEWEST_COLUMNS, d)
+    m = FEWEST_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
     while m <= min(d, MAX_FEW_COLUMNS):
         enough = np.flatnonzero(counts[m - 1 :] >= ROWS_PER_COLUMN * np.arange(m, d + 1))
         if not len(enough) or m + enough[0] > MAX_FEW_COLUMNS:
