@@ -255,6 +255,20 @@ def asked(monkeypatch):
     return names
 
 
+@pytest.mark.parametrize(("storage", "finder"), [(np.asarray, "Newton steps, before a play"), (sp.csr_array, "few columns")])
+def test_many_overlapping_rows_are_not_played_for(storage, finder, monkeypatch):
+    """A sample of the rows is a witness, found and proved sooner than a play sees that there is no margin."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((9000, 100)) * (rng.random((9000, 100)) < (1 if storage is np.asarray else 0.2))
+    y = np.where(X[:, 0] + rng.standard_normal(9000) > 0, 1, -1)
+    names = asked(monkeypatch)
+    r = gordan.maximize_margin(storage(X), y)
+    assert r.status == "not-separable"
+    assert gordan.verify(r.certificate, storage(X), y)
+    assert finder in names
+    assert "play" not in names
+
+
 def test_rows_that_hardly_touch_are_played_for(monkeypatch):
     """Both questions are answered by the same finder; the working set would need many games."""
     rng = np.random.default_rng(0)

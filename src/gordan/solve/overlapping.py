@@ -13,14 +13,12 @@ Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and t
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
-from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -59,7 +57,7 @@ def applies(question: Question) -> bool:
     return n > 2 * k and k <= MAX_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
 
 
-def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any, rounds: int = MAX_ROUNDS) -> Iterator[Proposal]:
     """Propose rows of a growing sample that cancel; or a plane that separates the sample, if it may separate all rows.
 
     A round costs about eight systems of d equations, made from the sample, and a pass.
@@ -69,7 +67,7 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) ->
     count = ROWS_PER_COLUMN * A.d
     rng = np.random.default_rng(question.budget.seed)
     inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
-    for _ in range(MAX_ROUNDS):
+    for _ in range(rounds):
         if question.budget.spent:
             return
         rows = (A if len(inside) == n else A.take(inside)).dense()
@@ -103,11 +101,6 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
 
     Costs a copy of the rows, and for each m about eight sparse products and systems of m equations.
     """
-    with contextlib.suppress(InputError):  # other finders decide rows without room for float64 products
-        yield from _in_few_columns(question)
-
-
-def _in_few_columns(question: Question) -> Iterator[Proposal]:
     from scipy.sparse import diags_array
 
     A, budget = question.unit_rows.A, question.budget

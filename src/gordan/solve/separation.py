@@ -9,7 +9,6 @@ all rows, and those with the lowest scores are added. Few rows are decided by Go
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +24,6 @@ from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.deadlines import BASIS, Deadline, Pace
-from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
@@ -98,8 +96,7 @@ def by_interior_point(question: Question, evidence: Evidence, decide_sign: Any) 
 
 def by_interior_witness(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose rows of a sample that cancel, and such rows of all rows; other finders of the width have better planes."""
-    with contextlib.suppress(InputError):  # the finder that plays reports what is wrong with the data
-        yield from _interior(question, planes=False)
+    return _interior(question, planes=False)
 
 
 def _interior(question: Question, planes: bool) -> Iterator[Proposal]:
