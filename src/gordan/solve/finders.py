@@ -278,14 +278,12 @@ FINDERS = (
     Finder("witness of an interior point", _sparing(separation.by_interior_witness), width=_likely_inseparable),
     # Rows that cancel, of dense rows that are many more than columns. About eight d × d systems, made from 4d rows.
     Finder("Newton steps, before a play", _sparing(_newton_steps_once), width=_dense_and_likely_inseparable),
-    # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
-    Finder("few columns", _sparing(overlapping.by_few_columns), width=_sparse_and_likely_inseparable),
-    # The plane of the largest margin, or rows that cancel, of small data. About ten such steps for each.
+    # The plane of the largest margin, or rows that cancel, of small data. About ten steps as for its witness, for each.
     Finder("interior point", separation.by_interior_point, sign=_suits_interior_point),
     # A plane, where there is one with some room. At most 96 epochs of a pass each; two where rows are many.
     Finder("coordinate ascent", separation.by_ascent, sign=_suits_ascent),
-    # As above, where no plane was found soon.
-    Finder("few columns, after the ascent", overlapping.by_few_columns, sign=_sparse),
+    # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
+    Finder("few columns", _sparing(overlapping.by_few_columns), sign=_sparse, width=_sparse_and_likely_inseparable),
     # Plane and weights for rows on a device, from games on few of them. A pass and some tens of d × d systems for each game.
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.
