@@ -1273,3 +1273,20 @@ def test_ranges_of_rows_within_a_thread_of_the_pool(monkeypatch):
     found = threads.run(lambda lo, hi: threads.nonzero(values).tolist(), [(k, k + 1) for k in range(4 * count)], max(2, count))
     assert found == [list(range(1, 12))] * (4 * count)
     assert sum(threads.over_rows(lambda lo, hi: float(values[lo:hi].sum()), 12)) == 66.0
+
+
+def _squares(x, V):  # `reduce` takes functions at the top level
+    U = x @ V
+    return x.T @ U, U.sum(0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rough_sums_have_three_digits_and_fall_back_where_float32_overflows(dtype):
+    rng = np.random.default_rng(0)
+    X, V = rng.standard_normal((700, 12)).astype(dtype), rng.standard_normal((12, 3))
+    wide = X.astype(np.float64)
+    for size in (1.0, 1e100):
+        found, total = rows.of(X).reduce(_squares, (), (size * V,), rough=True)
+        assert found.dtype == total.dtype == np.float64
+        np.testing.assert_allclose(found, size * (wide.T @ (wide @ V)), rtol=1e-3, atol=1e-3 * size)
+        np.testing.assert_allclose(total, size * (wide @ V).sum(0), rtol=1e-3, atol=1e-3 * size)

@@ -141,16 +141,26 @@ class _Memory(Storage):
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         wide = widest(shared)
         rows = max(1, min(PIECE_ENTRIES * self.n // self.entries, PIECE_ENTRIES // wide))
+        kind = np.dtype(np.float32 if rough and not self.sparse and self.dtype.itemsize < 8 else np.float64)
+
+        def fits(values: Any) -> Any:
+            narrow = kind.itemsize < 8 and isinstance(values, np.ndarray) and values.dtype == np.float64
+            return values.astype(kind) if narrow else values
+
+        def piece(of: slice, there: Any) -> Any:
+            found = work(self._piece(of.start, of.stop, kind), *(fits(values[of]) for values in over_rows), *there)
+            return found if kind.itemsize == 8 else tuple(values.astype(np.float64) for values in found)
 
         def part(lo: int, hi: int) -> list[Array]:
-            pieces = (slice(start, min(start + rows, hi)) for start in range(lo, hi, rows))
             with np.errstate(over="ignore", invalid="ignore"):
-                return sums_of(
-                    work(self._piece(of.start, of.stop), *(values[of] for values in over_rows), *shared) for of in pieces
-                )
+                there = [fits(values) for values in shared]
+                return sums_of(piece(slice(start, min(start + rows, hi)), there) for start in range(lo, hi, rows))
 
         most = min(len(self._ranges), max(1, MAX_PARTIAL_SUM_BYTES // (8 * self.d * wide)))
-        return sums_of(self._by_products(part, even_ranges(self.n, most), threads))
+        found = sums_of(self._by_products(part, even_ranges(self.n, most), threads))
+        if kind.itemsize < 8 and not all(np.isfinite(values).all() for values in found):  # too large for float32
+            return self.reduce(work, over_rows, shared, threads)
+        return found
 
     def second_moments(self, q: Array, threads: int) -> Array:
         """Return Σ q x xᵀ, from as many ranges as there is room for their d × d matrices."""
@@ -318,8 +328,8 @@ class Dense(_Memory):
         rows: Array = self.arrays[0][lo:hi]
         return rows
 
-    def _piece(self, lo: int = 0, hi: int | None = None) -> Array:
-        return self.spread(lo, hi).astype(np.float64, copy=False)
+    def _piece(self, lo: int = 0, hi: int | None = None, kind: Any = np.float64) -> Array:
+        return self.spread(lo, hi).astype(kind, copy=False)
 
     plain = _piece
 
@@ -397,7 +407,7 @@ class Sparse(_Memory):
         """Return rows lo..hi-1 as a dense float64 array."""
         return np.asarray(self.csr(lo, hi).toarray())
 
-    def _piece(self, lo: int, hi: int) -> Any:
+    def _piece(self, lo: int, hi: int, kind: Any = np.float64) -> Any:
         return csr_rows(self.arrays, self.d, lo, hi)
 
     def block(self, lo: int, hi: int, first: int = 0) -> SparseBlock:

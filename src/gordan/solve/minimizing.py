@@ -481,12 +481,16 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield the planes of Newton's method for the multinomial loss, as in `by_newton`; w has a column for each class."""
     assert task.which is not None
     classes = len(task.classes)
-    w = _first(task, by_all_classes) if w is None else w
+    first = _first(task, by_all_classes) if w is None else None
     newton: SoftmaxNewton | RowSoftmaxNewton
-    if w is None and RowSoftmaxNewton.suits(task.rows, classes):
+    if w is None and first is None and RowSoftmaxNewton.suits(task.rows, classes):
         newton = RowSoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, task.time)
     else:
         newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
+        if first is not None:  # with many classes, the plane of a part of the rows fits these too well, and is too long for all
+            newton.gap()
+            newton.move(first - newton.W)
+            w = newton.W
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof

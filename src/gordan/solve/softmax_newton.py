@@ -79,7 +79,7 @@ class SoftmaxLoss:
         return softmax(self.S)
 
     @cached_property
-    def _weights(self) -> Array:
+    def weights(self) -> Array:
         """C Q, which every product with the Hessian needs."""
         return np.asarray(self.c[:, None] * self.Q)
 
@@ -100,7 +100,7 @@ class SoftmaxLoss:
     def hessian_product(self, U: Array) -> Array:
         """Return the product of the Hessian in the scores with U, C (QU - Q(Q·U))."""
         found = U - np.einsum("ij,ij->i", self.Q, U)[:, None]
-        found *= self._weights
+        found *= self.weights
         return np.asarray(found)
 
     def line_search(self, line: Line, slope: float, time: Deadline) -> float:
@@ -160,7 +160,10 @@ class SoftmaxNewton:
 
     def step(self, enough: float) -> bool:
         """Take one step towards a gradient of size `enough`, and return whether W changed."""
-        V = self._direction(self.slope, enough)
+        return self.move(self._direction(self.slope, enough))
+
+    def move(self, V: Array) -> bool:
+        """Move W to the least value in the direction V, and return whether it changed."""
         slope = float(np.sum(self.slope * V))
         if not slope < 0:
             return False
@@ -218,7 +221,7 @@ class SoftmaxNewton:
         """Return the direction with a residual of size `enough`, or of a share of the gradient if that is more."""
 
         def product(p: Array) -> Array:
-            return np.asarray(self.J * p + self.rows.combine(self.loss.hessian_product(self.rows.scores(p))))
+            return np.asarray(self.J * p + self._curved(p))
 
         def precondition(r: Array) -> Array:
             return r if self.factor is None else solved(self.factor, r)
@@ -228,6 +231,16 @@ class SoftmaxNewton:
         self.used = found.steps
         return found.s
 
+    def _curved(self, V: Array) -> Array:
+        """Return Aᵀ(C(QU - Q(Q·U))), U = A V; for rows in memory in one pass, while pieces of U are in the cache."""
+        rows, loss = self.rows, self.loss
+        if not rows.in_memory:
+            return rows.combine(loss.hessian_product(rows.scores(V)))
+        v, b = rows.plane(V)
+        found, mass = rows.reduce(_hessian_product, (loss.Q, loss.weights), (v, b), rough=True)
+        found *= rows.scale
+        return np.vstack((found, rows.scale * rows.constant * mass)) if rows.constant else found
+
     def settle(self) -> bool:
         """Move a free b so that each class has the mass of its own rows, and return whether it had to be moved."""
         if self.J[-1, 0] > 0:
@@ -236,3 +249,11 @@ class SoftmaxNewton:
         self.W = self.W.copy()
         self.W[-1] += b
         return bool(b.any())
+
+
+def _hessian_product(x: Any, Q: Array, weights: Array, V: Array, b: Any) -> tuple[Array, Array]:
+    """Return the share of some rows x in the product of the Hessian with V and b, and in that of a column of ones."""
+    U = x @ V + b
+    U -= np.einsum("ij,ij->i", Q, U)[:, None]
+    U *= weights
+    return x.T @ U, U.sum(0)
