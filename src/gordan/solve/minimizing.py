@@ -481,15 +481,18 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield the planes of Newton's method for the multinomial loss, as in `by_newton`; w has a column for each class."""
     assert task.which is not None
     classes = len(task.classes)
-    first = _first(task, by_all_classes) if w is None else None
+    first = _part_and_plane(task, by_all_classes) if w is None else None
     newton: SoftmaxNewton | RowSoftmaxNewton
     if w is None and first is None and RowSoftmaxNewton.suits(task.rows, classes):
         newton = RowSoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, task.time)
     else:
         newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
         if first is not None:  # with many classes, the plane of a part of the rows fits these too well, and is too long for all
+            part, found = first
+            assert part.which is not None
             newton.gap()
-            newton.move(first - newton.W)
+            newton.move(found.w - newton.W)
+            newton.prepare(part.rows, part.which, part.c)
             w = newton.W
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):

@@ -1,9 +1,10 @@
 """Newton's method for the multinomial loss: ½ Σ_c w_cᵀJw_c + Σ C_i (log Σ_c e^{s_ic} - s_iy), s = A W, for all classes at once.
 
-A step solves J V + Aᵀ(C(QU - Q(Q·U))) = -gradient, U = A V, Q = softmax(S). With few classes and columns it uses a Cholesky
-factorization, otherwise conjugate gradients, whose products with A have a column for each class. Unless there are too many
-columns, these are preconditioned by one matrix J + AᵀhA for all classes, where h is the mean curvature of a row. (One matrix for
-each class would save a third of the steps, but cost more than that.)
+A step solves J V + Aᵀ(C(QU - Q(Q·U))) = -gradient, U = A V, Q = softmax(S), by conjugate gradients, whose products with A have a
+column for each class. With few classes and columns the preconditioner is the Cholesky factorization of the whole Hessian at an
+earlier W, or for part of the rows; when it is new, it solves the system by itself. Otherwise, unless there are too many columns,
+it is that of one matrix J + AᵀhA for all classes, where h is the mean curvature of a row. (One matrix for each class would save
+a third of the steps, but cost more than that.)
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ class Tuning:
     wanted: float = 0.7
     most_cg: int = 500
     # The preconditioner is made anew once conjugate gradients take this many more steps than when it was new, times columns over
-    # classes: that is about the cost of a factorization.
+    # classes, for each matrix of second moments that it is made of: that is about the cost of a factorization.
     factor: float = 0.125
+    # The whole Hessian is factorized anew, too, if a step leaves more than this share of the squared gradient, once that is at
+    # most `near` times what is small enough: with badly scaled columns, a small residual may be a bad direction.
+    slow: float = 0.25
+    near: float = 1e4
 
 
 TUNING = Tuning()
@@ -131,7 +136,9 @@ class SoftmaxNewton:
     used: int = 0
     """The number of steps that the last conjugate gradients took."""
     used_at_first: int = 0
-    """The same when the preconditioner was new."""
+    """The same when the preconditioner was new, and -1 if it was not used yet."""
+    square: float = math.inf
+    """The squared gradient before the last step."""
     slope: Array = field(init=False, repr=False)
     """The gradient J W + Aᵀ C (Q - e_y), as `gap` computed it."""
 
@@ -179,43 +186,75 @@ class SoftmaxNewton:
         self.loss = self.loss.at(self.loss.S + t * U if self.steps % 8 else self.rows.scores(self.W))
         return bool((before != self.W).any())
 
+    def prepare(self, rows: Rows, which: Array, c: Array) -> None:
+        """Begin with the preconditioner for few rows that stand for all of these."""
+        loss = SoftmaxLoss(which, c, rows.scores(self.W))
+        self.factor, self.used_at_first = self._factor(rows, loss), -1
+
     def _direction(self, gradient: Array, enough: float) -> Array:
-        D, k = self.W.shape
-        pace, n = self.time.pace, self.rows.n
-        moment = pace.products(D, D, n)
-        if D * k <= TUNING.most_factorized and self.time.affords(moment * k * (k + 1) / 2 + pace.factors(D * k)):
-            return self._by_factors(gradient)
-        few = NEWTON.most_factorized >= D and fits(8 * NEWTON.copies * D * D)
-        stale = self.factor is None or self.used > self.used_at_first + TUNING.factor * D / k
-        if few and stale and self.time.affords(moment + pace.factors(D)):
-            H = second_moment(self.rows, np.arange(n), self._mean_curvature())
-            H[np.diag_indices(D)] += self.J[:, 0]
-            self.factor, self.used_at_first = factorized(H), -1
+        stale = self.factor is None or self.used > max(self.used_at_first, 0) + self._worth
+        small = self.whole and self.rows.n * len(self.W) <= NEWTON.at_once
+        before, self.square = self.square, float(np.sum(gradient * gradient))
+        slow = self.whole and TUNING.slow * before < self.square < TUNING.near * enough * enough
+        if stale or small or slow:
+            factor = self._factor(self.rows, self.loss)
+            self.factor, self.used_at_first = (self.factor, self.used_at_first) if factor is None else (factor, -1)
+            if self.whole and factor is not None:
+                self.used = self.used_at_first = 0
+                return -self._solved(gradient)
         V = self._conjugate_gradients(gradient, enough)
         self.used_at_first = self.used if self.used_at_first < 0 else self.used_at_first
         return V
 
-    def _mean_curvature(self) -> Array:
-        """Return the mean second derivative of each row's loss, over the directions in which it has any."""
-        Q = self.loss.Q
-        return np.asarray(np.maximum(self.loss.c * (1.0 - np.sum(Q * Q, axis=1)) / (Q.shape[1] - 1), 1e-300))
+    @property
+    def whole(self) -> bool:
+        """Whether the matrix that is factorized is the whole Hessian."""
+        return bool(self.W.size <= TUNING.most_factorized)
 
-    def _by_factors(self, gradient: Array) -> Array:
-        """Return the direction from a factorization of the whole Hessian."""
+    @property
+    def _moments(self) -> float:
+        """The number of matrices of second moments that the factorized matrix is made of."""
+        k = int(self.W.shape[1])
+        return k * (k + 1) / 2 if self.whole else 1
+
+    @property
+    def _worth(self) -> float:
+        """How many steps of conjugate gradients a factorization costs."""
+        return TUNING.factor * self._moments * (len(self.W) / int(self.W.shape[1]))
+
+    def _factor(self, rows: Rows, loss: SoftmaxLoss) -> Any:
+        """Return the factorization of the Hessian for these rows, or of its mean over classes; None if that costs too much."""
         D, k = self.W.shape
-        H, Q, c = np.zeros((k, D, k, D)), self.loss.Q, self.loss.c
-        every = np.arange(self.rows.n)
+        size, pace = D * k if self.whole else D, self.time.pace
+        few = self.whole or (NEWTON.most_factorized >= D and fits(8 * NEWTON.copies * D * D))
+        if not few or not self.time.affords(self._moments * pace.products(D, D, rows.n) + pace.factors(size)):
+            return None
+        every, Q = np.arange(rows.n), loss.Q
+        if not self.whole:
+            # the mean second derivative of each row's loss, over the directions in which it has any
+            mean = np.maximum(loss.c * (1.0 - np.sum(Q * Q, axis=1)) / (k - 1), 1e-300)
+            H = second_moment(rows, every, mean)
+            H[np.diag_indices(D)] += self.J[:, 0]
+            return factorized(H)
+        H = np.zeros((k, D, k, D))
         for a in range(k):
             for b in range(a + 1):
                 h = Q[:, a] * (1.0 - Q[:, a]) if a == b else Q[:, a] * Q[:, b]
-                part = second_moment(self.rows, every, c * h) * (1.0 if a == b else -1.0)
+                part = second_moment(rows, every, loss.c * h) * (1.0 if a == b else -1.0)
                 H[a, :, b, :] = part
                 H[b, :, a, :] = part
             H[a, range(D), a, range(D)] += self.J[:, 0]
         if self.J[-1, 0] == 0:  # adding a constant to all entries of a free b changes nothing: that direction is held at 0
             H[:, -1, :, -1] += np.mean([H[a, -1, a, -1] for a in range(k)]) + 1e-300
-        V = -solved(factorized(H.reshape(k * D, k * D)), gradient.T.reshape(-1))
-        return np.ascontiguousarray(V.reshape(k, D).T)
+        return factorized(H.reshape(size, size))
+
+    def _solved(self, r: Array) -> Array:
+        """Return the solution for the factorized matrix and the right sides r, which are r itself without one."""
+        if self.factor is None:
+            return r
+        if not self.whole:
+            return solved(self.factor, r)
+        return np.ascontiguousarray(solved(self.factor, r.T.reshape(-1)).reshape(r.shape[::-1]).T)
 
     def _conjugate_gradients(self, gradient: Array, enough: float) -> Array:
         """Return the direction with a residual of size `enough`, or of a share of the gradient if that is more."""
@@ -223,11 +262,8 @@ class SoftmaxNewton:
         def product(p: Array) -> Array:
             return np.asarray(self.J * p + self._curved(p))
 
-        def precondition(r: Array) -> Array:
-            return r if self.factor is None else solved(self.factor, r)
-
         enough = max(enough, TUNING.forcing * math.sqrt(float(np.vdot(gradient, gradient))))
-        found = conjugate_gradients(product, -gradient, enough, TUNING.most_cg, precondition, self.time)
+        found = conjugate_gradients(product, -gradient, enough, TUNING.most_cg, self._solved, self.time)
         self.used = found.steps
         return found.s
 
