@@ -257,7 +257,8 @@ def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | No
 def near_sum(values: Array) -> float:
     """Return Σ values for nonnegative values, up to a factor of 1 ± (SUM_BLOCK + 1)u; infinite if it is beyond the floats.
 
-    Blocks of SUM_BLOCK values are added up in any order, with SUM_BLOCK - 1 roundings, and the sums of the blocks by `fsum`.
+    Blocks of SUM_BLOCK values are added up in any order, with SUM_BLOCK - 1 roundings, and the sums of the blocks by `fsum`. For
+    values of both signs the error is at most (SUM_BLOCK + 1)u Σ|values|.
     """
     whole = len(values) - len(values) % SUM_BLOCK
     with np.errstate(over="ignore"):

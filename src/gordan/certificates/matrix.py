@@ -204,6 +204,11 @@ def error(absolute: Array, terms: Any) -> Array:
     return bound
 
 
+def for_blocks(X: Matrix, W: Array) -> Array:
+    """Return W in the order in which blocks of X multiply: dense rows in memory by one column after the other, others by all."""
+    return np.asarray(W, order="F" if X.storage.in_memory and not X.storage.sparse else "C")
+
+
 def block_scores(block: Block, W: Array) -> tuple[Any, Any]:
     """Return the scores of the rows for each column of W, and the number of additions that a term goes through, both float64."""
     sums, terms = block.dots(W)

@@ -17,7 +17,7 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
 from gordan.certificates.losses import Optimum, RowScores, allowed_weights, dense_slack, proved_optimum, row_terms
 from gordan.certificates.margins import combined
-from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
+from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, for_blocks, sum_share
 from gordan.certificates.regions import Place, Slopes, mean_of
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -51,9 +51,7 @@ class Objectives:
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """Return the intervals that the planes W (d × k) with their b prove, with room for the rounding of a checker."""
-        k = W.shape[1]
-        if not self.X.storage.in_memory:  # rows in memory are multiplied by one plane after the other
-            W = np.ascontiguousarray(W)
+        k, W = W.shape[1], for_blocks(self.X, W)
         given = np.empty((self.X.n, 0))
         if self.weights is not None:
             given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))

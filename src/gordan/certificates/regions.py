@@ -22,7 +22,7 @@ from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import Objective, Optimum, dense_slack
-from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, sum_share
+from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, for_blocks, sum_share
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -189,7 +189,7 @@ class Slopes:
     def proved(self, ends: Array) -> Array:
         """Return whether b* + origin·w* is proved to be ≥ each of ends[0] and ≤ each of ends[1] (2 × m × k), in one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
-        planes = np.vstack((self.centres.T, self.origin)).T  # each of them in one piece, as rows in memory are multiplied by them
+        planes = for_blocks(self.X, np.vstack((self.centres.T, self.origin)).T)
         balls = Balls(planes, sizes, bounds.length(self.origin), self._shifts)
         shared = balls, ends, self.loss, self.slack
         vectors = self.signs, self.c, self.X.norms
@@ -495,9 +495,11 @@ def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
     """Return a lower and an upper bound on x·m."""
     with np.errstate(over="ignore", invalid="ignore"):
         terms = x * m
-        error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
+        sizes = np.abs(terms)
+        # two roundings of each term and those of `near_sum`, and as many again
+        error = 2 * (bounds.SUM_BLOCK + 4) * U * float(np.sum(sizes)) * (1 + 2 * len(terms) * U) + len(terms) * TINY
         # sums of terms below this do not overflow on the way
-        total = math.fsum(terms.tolist()) if float(np.max(np.abs(terms))) * len(terms) < math.inf else math.nan
+        total = bounds.near_sum(terms) if float(np.max(sizes)) * len(terms) < math.inf else math.nan
     return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
 
 

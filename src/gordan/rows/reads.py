@@ -131,8 +131,15 @@ class SparseBlock(_HostBlock):
     def squares(self) -> Array:
         return self.by_row(np.add, lambda values, columns: values.astype(np.float64, copy=False) ** 2)
 
+    def dots(self, W: Array) -> tuple[Any, Array]:
+        # each column is added up as `dot` does, but the entries are read once
+        return self._csr @ np.ascontiguousarray(W), self.lengths
+
     def weighted(self, q: Array) -> Array:
         return np.asarray(self._csr.T @ q)
+
+    def combined(self, Q: Any) -> Any:
+        return np.asarray(self._csr.T @ np.ascontiguousarray(Q))
 
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         found, lengths = terms(self.data, self.indices), self.lengths
