@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import random
@@ -315,6 +316,19 @@ def test_weights_near_zero():
     assert counts[True, True, True] > 300
     assert counts[False, False, False] > 300
     assert counts[True, False, False] > 0  # too near to tell
+
+
+def test_rounding_does_not_choose_the_basis():
+    """Rows of a minimal witness are equally large when they are eliminated, and what Q proves about further rows depends on which
+    of them it uses: both checkers must choose alike, and try both."""
+    X = np.array([[1.5422753682720236e-06], [-4.619401838396146e-13], [-0.00010969546911413237], [2.7934614872910397e-08]])
+    weights = tuple(map(float.fromhex, ("0x1.f8e6ba8203492p-2", "0x1p-1", "0x1.c6515f7f2db77p-8", "0x1.f8e6ba8203492p-2")))
+    c = gordan.Certificate("verified-overlap", "penalized", (0, 1), (4, 1), rows=(0, 1, 2, 3), weights=weights)
+    assert both(c, X, [0, 1, 0, 1]) == (True, True)
+    for order in itertools.permutations(range(4)):
+        other = replace(c, rows=order, weights=tuple(weights[i] for i in order))
+        first, second = both(other, X, [0, 1, 0, 1])
+        assert first == second
 
 
 @pytest.mark.parametrize("name", [None, *modes.MODES])
@@ -786,7 +800,7 @@ def test_relations_express_a_column_of_their_own_by_others():
 )
 def test_the_theorem_needs_room_for_the_inverse(monkeypatch, rest, delta, proved):
     """Σ|Q_i| ρ/(1 - δ) < p_i and δ < ½, for an inverse whose distance δ from the exact one is known."""
-    monkeypatch.setattr(verified, "_right_inverses", lambda M, signs, p: (np.array([[1.0, 0.0]]), np.array([delta])))
+    monkeypatch.setattr(verified, "_right_inverses", lambda *_: (np.array([[1.0, 0.0]]), np.array([delta])))
     S, T, P = np.array([[1.0], [1.0]]), np.array([[2.0 - rest]]), np.array([[1.0], [1.0]])
     assert verified.nonnegative_combinations(S, T, P).tolist() == [proved]
     M, signs, p = np.array([[1.0, 1.0 - rest]]), np.array([[1.0, -1.0]]), np.array([[1.0, 1.0]])

@@ -1181,6 +1181,9 @@ UNPROVED = "its weights do not prove that its rows cancel with positive weights"
 # The number of binary digits after the point with which M and Q are stored as integers, and the one that is tried next for
 # matrices of at most this many entries: small entries beside large ones are lost with few digits.
 FEW_DIGITS, MANY_DIGITS, FEW_ENTRIES = 70, 400, 1 << 12
+# How much less the last row counts than the first when a basis is chosen: rows that cancel are equally large, and rounding
+# should not decide between them. Small matrices are tried with the opposite preference, too.
+PREFERENCE = 2.0**-6
 
 
 def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
@@ -1188,9 +1191,10 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
     if not rows[0]:
         return True
     r, k = len(rows[0]), len(rows)
-    for digits in (FEW_DIGITS, MANY_DIGITS) if r * k <= FEW_ENTRIES else (FEW_DIGITS,):
+    ways = [(digits, preference) for preference in (PREFERENCE, -PREFERENCE) for digits in (FEW_DIGITS, MANY_DIGITS)]
+    for digits, preference in ways if r * k <= FEW_ENTRIES else ways[:1]:
         try:
-            scaled = _scaled(rows, t, digits)
+            scaled = _scaled(rows, t, digits, preference)
         except OverflowError:
             return False
         sums = [sum(map(abs, column)) for column in zip(*scaled.N, strict=True)]
@@ -1203,17 +1207,19 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
 class Scaled(NamedTuple):
     """The scaled rows as columns of M, in units of 2^-digits, and their weights p.
 
-    N_ji is about M_ji p_i in floats, and R is the largest entry of |Mp|, exactly.
+    N_ji is about M_ji near_i in floats, where near_i is p_i times a factor near 1 (see `PREFERENCE`), and R is the largest entry
+    of |Mp|, exactly.
     """
 
     M: list[list[int]]
     N: list[list[float]]
+    near: list[float]
     p: list[Fraction]
     R: Fraction
     digits: int
 
 
-def _scaled(rows: list[list[Fraction]], t: list[Fraction], digits: int) -> Scaled:
+def _scaled(rows: list[list[Fraction]], t: list[Fraction], digits: int, preference: float) -> Scaled:
     """Return M_ji = a_ij 2^(-e_i - f_j) and p_i = s_i 2^e_i, for the integer rows a and their weights s.
 
     The e_i bring the rows to a size of about 1, and then the f_j bring the largest M_ji p_i of each column j to about 1.
@@ -1227,10 +1233,11 @@ def _scaled(rows: list[list[Fraction]], t: list[Fraction], digits: int) -> Scale
     sizes = [[_approximate(abs(v), -own) * near for v in row] for row, own, near in zip(a, e, p_near, strict=True)]
     f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
     M = [[_shift(row[j], digits - own - high) for row, own in zip(a, e, strict=True)] for j, high in enumerate(f)]  # rounded
+    p_near = [near * (1 - preference * i / len(p)) for i, near in enumerate(p_near)]
     N = [[math.ldexp(v * near, -digits) for v, near in zip(row, p_near, strict=True)] for row in M]
     rests = (sum(map(operator.mul, column, s_whole)) for column in zip(*a, strict=True))
     R = max(abs(rest) * _power(-high) for rest, high in zip(rests, f, strict=True)) / denominator
-    return Scaled(M, N, p, R, digits)
+    return Scaled(M, N, p_near, p, R, digits)
 
 
 def _in_integers(rows: list[list[Fraction]], t: list[Fraction]) -> tuple[list[list[int]], list[int], int]:
@@ -1251,9 +1258,9 @@ def _theorem_holds(scaled: Scaled, chosen: list[int], progress: Any) -> bool:
     if found is None:
         return False
     basis, inverse = [chosen[i] for i in found[0]], found[1]  # the columns of N in `basis` times `inverse` are I, about
-    p = [scaled.p[i] for i in basis]
+    p, near = [scaled.p[i] for i in basis], [scaled.near[i] for i in basis]
     try:
-        Q = [[int(math.ldexp(value * float(own), scaled.digits)) for value in row] for own, row in zip(p, inverse, strict=True)]
+        Q = [[int(math.ldexp(value * own, scaled.digits)) for value in row] for own, row in zip(near, inverse, strict=True)]
     except OverflowError:
         return False
     sums = [sum(map(abs, row)) for row in Q]

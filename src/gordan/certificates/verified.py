@@ -45,6 +45,9 @@ from gordan.memory import fits
 V = 2.0**-52
 # The range of the sizes of nonzero entries.
 LEAST_SIZE, MOST_SIZE = 2.0**-400, 2.0**400
+# How much less the last column counts than the first when a basis is chosen. A single matrix of at most this many entries is
+# tried with the opposite preference, too.
+PREFERENCE, FEW_ENTRIES = 2.0**-6, 1 << 12
 # The number of copies of M that are in memory at a time.
 COPIES = 6
 # The number of rows whose products are computed at a time.
@@ -147,7 +150,11 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     if scaled is None:
         return math.inf
     M, p, e = scaled
-    return float(_deviations(M, np.ones((1, len(p))), p[None], e, slack)[0])
+    signs = np.ones((1, len(p)))
+    within = float(_deviations(M, signs, p[None], e, slack)[0])
+    if within == math.inf and M.size <= FEW_ENTRIES:
+        within = float(_deviations(M, signs, p[None], e, slack, -PREFERENCE)[0])
+    return within
 
 
 def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Array:
@@ -173,14 +180,14 @@ def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Arr
 
 
 @np.errstate(all="ignore")
-def _deviations(M: Array, signs: Array, p: Array, e: Array, slack: float) -> Array:
+def _deviations(M: Array, signs: Array, p: Array, e: Array, slack: float, preference: float = PREFERENCE) -> Array:
     """Apply the theorem to m matrices M_j, whose columns are those of M times signs_j, with weights p_j ≥ 0.
 
     Returns the bounds of `each_cancelling`, in the units of the rows before `_scaled` divided them by 2^e. The columns with
     p_ji = 0 take no part: both Q and p are 0 there.
     """
     k, size = p.shape[1], np.abs(M)
-    q, delta = _right_inverses(M, signs, p)
+    q, delta = _right_inverses(M, signs, p, preference)
     g = 2 * V * (k + 4)
     rho = np.max(np.abs((signs * p) @ M.T) + g * _above(p @ size.T, k), axis=1) * (1 + 8 * V)
     # four roundings, covered by 16V; a result that underflows is below 2⁻⁴⁰⁰ ≤ p_i in any case
@@ -192,23 +199,28 @@ def _deviations(M: Array, signs: Array, p: Array, e: Array, slack: float) -> Arr
     return np.where(proved, within, math.inf)
 
 
-def _right_inverses(M: Array, signs: Array, p: Array) -> tuple[Array, Array]:
+def _right_inverses(M: Array, signs: Array, p: Array, preference: float = PREFERENCE) -> tuple[Array, Array]:
     """Return upper bounds on Σ_j|Q_ij| (m × k) and on ‖I - M_jQ_j‖_∞ for an approximate right inverse Q_j of each matrix.
 
     Q_j is 0 except in the r rows that belong to a basis of columns of M_j, those that are large when multiplied by their weights.
     The second bound is infinite if no such basis is found.
+
+    Columns that cancel with these weights are equally large: the last row that is eliminated has two entries ±a for a minimal
+    witness. The `preference` decides between them rather than rounding, in the standalone checker as well: what Q proves depends
+    on the basis, and both checkers should find the same one.
     """
     (m, k), r = p.shape, len(M)
+    preferred = p * (1 - preference * np.arange(k) / k)
     q, delta, solved, bases, inverses = np.zeros(p.shape), np.full(m, math.inf), list[int](), list[Array](), list[Array]()
     N = np.empty_like(M)
     for j in range(m if r <= k else 0):
         try:
-            chosen, inverse = _factorized(np.multiply(M, signs[j] * p[j], out=N), invert=True)
+            chosen, inverse = _factorized(np.multiply(M, signs[j] * preferred[j], out=N), invert=True)
         except np.linalg.LinAlgError:
             continue
         solved.append(j)
         bases.append(chosen)
-        inverses.append(inverse * p[j][chosen, None])
+        inverses.append(inverse * preferred[j][chosen, None])
     if not solved:
         return q, delta
     basis, Q = np.array(bases), np.array(inverses)
