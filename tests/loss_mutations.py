@@ -69,7 +69,8 @@ def proved(certificate, X, y):
     """The largest float that is at most D, and the smallest that is at least P, by what the documentation says of both."""
     with ctx.workprec(BITS):
         P, D = _values(certificate, X, y)
-        below, above = _float(D), _float(P)
+        # from the ends of balls, which may be many floats apart: around 0 the radius is not small beside the value
+        below, above = _float(D if isinstance(D, fmpq) else D.lower()), _float(P if isinstance(P, fmpq) else P.upper())
         while below > 0 and _above(below, D):
             below = math.nextafter(below, 0.0)
         while above < math.inf and _above(P, above):

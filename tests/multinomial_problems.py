@@ -122,7 +122,8 @@ def enclosure_faults(
     if optimum.lower > 0:
         # the V of weights that are about as good is not far: what the weights are is not told
         kept = np.flatnonzero(objective.c > 0)
-        s = Scores.of(objective.X, W).sums[kept] + b
+        with np.errstate(invalid="ignore"):  # both may be infinite, with opposite signs
+            s = Scores.of(objective.X, W).sums[kept] + b
         if np.isfinite(s).all():
             q = [rational(softmax(below_largest(row.tolist()))) for row in s]
             _, V = data.dual(q)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -55,6 +56,14 @@ def test_everything_that_is_proved_holds(kind):
     assert found["minimizers"] >= 0.7 * found["problems"]
     assert found["labels"]
     assert found["intercepts"]
+
+
+def test_planes_whose_scores_are_no_numbers():
+    """The problem was found by `make fuzz`: a column of W whose products overflow, and an infinite b of the other sign."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, faults = attack(random.Random("scaled multinomial free 41 0 1 15"), "scaled", "free")
+    assert not faults
 
 
 def test_logarithms_and_complements_are_never_told_on_the_wrong_side():

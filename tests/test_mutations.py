@@ -10,6 +10,7 @@ from fractions import Fraction
 import degenerate
 import loss_mutations
 import mutations
+import numpy as np
 import pytest
 from mutations import ACCEPT, DISAGREE, FALSE, REFUSE, REJECT
 
@@ -86,6 +87,15 @@ def test_faults_are_seen(monkeypatch):
     assert {fault for fault, _ in mutations.run(0, 3, 5)[1]} == {DISAGREE}
     monkeypatch.setattr(mutations, "_standalone", lambda *arguments: mutations._verify(*arguments))
     assert FALSE in {fault for fault, _ in mutations.run(0, 10, 5)[1]}
+
+
+def test_ends_are_found_where_the_value_is_a_ball_around_zero():
+    """An exact value that is known up to its radius only, far from the next floats of its centre."""
+    plane = {"w": (-8.881784197001252e-15, -7.033348083496094e-06), "b": 50.91226700855783, "loss": "logistic", "C": 3.0}
+    certificate = gordan.Certificate("optimum", "free", (0, 1), (2, 2), lower=0.0, upper=1.0, **plane)
+    lower, upper = loss_mutations.proved(certificate, np.array([[-0.6, -2.42678167e8], [0.0, 2.27675306e8]]), [1, 0])
+    assert lower == 0
+    assert 0 < upper < math.inf
 
 
 @pytest.mark.parametrize("loss", loss_mutations.LOSSES)
