@@ -27,8 +27,11 @@ from gordan.losses import Loss
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
 from gordan.rows.blocks import Blocks, Loadable
+from gordan.rows.memory import Dense
 from gordan.solve import block_newton, loss_newton, minimizing, row_space
+from gordan.solve.loss_newton import Newton
 from gordan.solve.row_space import RowSpace
+from gordan.solve.softmax_newton import SoftmaxNewton
 
 SIZE = 2
 
@@ -454,6 +457,41 @@ def test_a_checkpoint_goes_on_where_the_search_was_stopped(tmp_path, loss):
     if loss != "multinomial":
         with pytest.raises(InputError, match="a checkpoint is for one label vector"):
             gordan.minimize_loss(X, np.column_stack((y > 0, y < 1)), **options)
+
+
+def in_blocks(X):
+    return Blocks([Loadable(len(part), part.size, lambda part=part: Dense(part)) for part in np.array_split(X, 3)], 3, np.float64)
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
+@pytest.mark.parametrize("held", [np.asarray, in_blocks])
+def test_ctrl_c_while_a_part_of_the_rows_is_solved(monkeypatch, held, loss, intercept):
+    """The last plane is returned, which in memory is one of the part, with what it proves about all rows."""
+    r, n = np.random.default_rng(0), 5000
+    X = r.standard_normal((n, 3))
+    y = (X @ [1.0, 2.0, -1.0] + r.logistic(size=n) > 0.5).astype(int) + (loss == "multinomial") * (X[:, 0] > 1)
+    options, seen = {"loss": loss, "intercept": intercept, "C": 2.0}, []
+    solved = gordan.minimize_loss(X, y, **options)
+
+    def interrupting(method):
+        def stopped(own, *arguments):
+            seen.append(own.rows.n)
+            if len(seen) == 3:
+                raise KeyboardInterrupt
+            return method(own, *arguments)
+
+        return stopped
+
+    for where, name in ((Newton, "gradient"), (SoftmaxNewton, "gap"), (block_newton.Table, "at")):
+        monkeypatch.setattr(where, name, interrupting(getattr(where, name)))
+    result = gordan.minimize_loss(held(X), y, **options)
+    assert result.status == "interrupted"
+    assert seen[2] < n or held is in_blocks
+    assert result.w.any()
+    assert result.objective[0] <= solved.objective[1]
+    assert solved.objective[0] <= result.objective[1] < 0.9 * 2.0 * n * Loss(loss).at_zero(3)
+    assert gordan.verify(result.certificate, X, y)
 
 
 def test_ctrl_c_leaves_a_checkpoint(tmp_path):

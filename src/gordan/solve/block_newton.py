@@ -112,6 +112,8 @@ class Table:
     """Whether label vectors may be solved on few rows of their own."""
     pace: float = field(default=0.0, init=False)
     """Seconds of the slowest recent pass."""
+    known: list[Array] = field(default_factory=list)
+    """The planes that were computed last, of these rows or of a part of them, for a search that is interrupted."""
 
     def spent(self) -> bool:
         """Return whether the passes that follow after the last step would end after the deadline if they began now."""
@@ -220,6 +222,7 @@ def planes(
     precondition = Preconditioner(table, TUNING.after_part if start is None and W.any() else 0)
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
+        table.known[:] = [W.copy()]
         size = table.dot(J * here.gradient, here.gradient)
         near = 0.5 * size <= TUNING.share * tol * here.value
         shift, unequal = table.shifts(here, max(TUNING.unequal, TUNING.unequal_of_tol * tol))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -133,6 +133,8 @@ class Task:
     """Whether C may be approached from below."""
     partial: bool = False
     """Whether the rows are a part that is solved first."""
+    known: list[Array] = field(default_factory=list)
+    """The last plane of a part of the rows: all that there is if a search is interrupted before its first step on all rows."""
 
     @property
     def classes(self) -> set[int]:
@@ -228,7 +230,14 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
     start, done = question.play.start, 0
     find = _smoothed if table.loss is Loss.HINGE else _by_table
     for first in (None,) if start is None else (start.reshape(rows.d, -1).copy(), None):
-        found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
+        try:
+            found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
+        except KeyboardInterrupt:
+            evidence.effort.stopped = True
+            for W in table.known:
+                w = W[:, 0] if which is None else W
+                yield _unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None)
+            return
         done += found.steps
         rows.passes, bare.passes = rows.passes + bare.passes, 0.0
         found = replace(found, steps=done)
@@ -299,6 +308,8 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         # a search that is stopped after it began anew may be behind where it was before
         ended = evidence.effort.stopped or task.time.passed or found.steps == budget.max_iter
         yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
+    elif found is None and task.known and evidence.effort.stopped:
+        yield _unmeasured(task.known[0], question)
 
 
 def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
@@ -308,9 +319,13 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
     """
     space, last = RowSpace.of(task.rows, task.time), None
     if space is not None:
-        for found in find(replace(task, rows=space.rows), None if start is None else space.coordinates(start)):
-            last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
-            yield last
+        own = replace(task, rows=space.rows, known=[])
+        try:
+            for found in find(own, None if start is None else space.coordinates(start)):
+                last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
+                yield last
+        finally:
+            task.known[:] = [space.plane(w, refined=0) for w in own.known]
     if last is not None and evidence.bracket_width > task.tol and task.loss in (Loss.HINGE, Loss.SQUARED_HINGE):
         last = _by_support(task, last)
         yield last
@@ -428,6 +443,12 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
     )
     offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
     return Proposal(w, offset, alpha if found.stated or not loss.smooth else None, smoothing=found.smoothing, trace=trace)
+
+
+def _unmeasured(w: Array, question: LossQuestion, smoothing: float | None = None) -> Proposal:
+    """Return the proposal of a plane, with b as its last entry if there is an intercept, of which no interval is known."""
+    v, b = question.objective.intercept.plane_of(w)
+    return Proposal(v, np.zeros(v.shape[1]) + b if question.objective.loss.several else float(b), smoothing=smoothing)
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
@@ -690,6 +711,7 @@ def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tupl
     if task.free and part.classes != task.classes:
         return None
     for found in find(part):
+        task.known[:] = [found.w]
         if found.gap <= part.tol:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
