@@ -17,6 +17,8 @@ from test_certificates import SEPARABLE, Y
 import gordan
 from gordan.certificates import standalone
 from gordan.certificates.data import About
+from gordan.estimators import least_loss
+from gordan.verdicts import loss
 
 
 def write(folder, kind, X, y):
@@ -238,3 +240,46 @@ def test_standalone_runs_without_site_packages(tmp_path):
     done = subprocess.run([sys.executable, "-I", "-S", copy, path, data], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split(":")[0]) == (0, "accepted")
     assert done.stdout.endswith("  everything that the claim depends on matches the data it was made for\n")
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"class_weight": "balanced", "loss": "multinomial"}])
+def test_weights_that_are_too_many_for_a_certificate(options, tmp_path, monkeypatch, capsys):
+    """They are read from a column or a file, and compared with their hash; the certificate has the class weights."""
+    monkeypatch.setattr(loss, "MOST_STORED", 10)
+    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    r = np.random.default_rng(0)
+    X, w = r.integers(-3, 4, (30, 2)).astype(float), r.integers(0, 4, 30) / 2
+    y = (X[:, 0] + r.integers(-3, 4, 30) > 0).astype(int)
+    certificate = gordan.LinearClassifier(**options).fit(X, y, sample_weight=w).certificate_
+    assert certificate.sample_weight is None
+    assert certificate.weights_hash is not None
+    assert (certificate.class_weight is None) == ("class_weight" not in options)
+    proof = tmp_path / "proof.json"
+    proof.write_text(certificate.to_json())
+    for name, array in {"X": X, "y": y, "w": w, "other": w + 1, "few": w[1:], "all": np.column_stack((X, w))}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    lines = ["a,b,w,y", *(f"{a!r},{b!r},{c!r},{d}" for (a, b), c, d in zip(X.tolist(), w.tolist(), y.tolist(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+
+    def told(data, *more):
+        given = [str(tmp_path / part) if part.endswith((".npy", ".csv")) else part for part in more]
+        code = standalone.main([str(proof), str(tmp_path / data), *given])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    in_arrays = "X.npy", "--labels", "y.npy"
+    assert gordan.verify(certificate, X, y, sample_weight=w)
+    assert told(*in_arrays, "--weights", "w.npy")[0] == 0
+    assert told("all.npy", "--labels", "y.npy", "--weight", "2")[0] == 0
+    assert told("t.csv", "--weight", "w")[0] == 0
+    for arguments, code, words in (
+        (in_arrays, 1, "name their column by --weight, or their file by --weights"),
+        ((*in_arrays, "--weights", "other.npy"), 1, "it was made for other sample weights"),
+        ((*in_arrays, "--weights", "few.npy"), 2, "one weight for each of the 30 rows"),
+        ((*in_arrays, "--weights", "t.csv"), 2, "takes a .npy file"),
+        (("t.csv", "--weight", "w", "--weights", "w.npy"), 2, "leave out one of them"),
+    ):
+        found, text = told(*arguments)
+        assert found == code
+        assert words in text
+    assert "products of both" in gordan.verify(certificate, X, y, sample_weight=w + 1).reason

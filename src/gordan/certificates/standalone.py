@@ -3,7 +3,7 @@
 USAGE
 
     python check.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
-                    [--drop COLUMN ...] [--weight COLUMN] [--keep-index] [--missing drop]
+                    [--drop COLUMN ...] [--weight COLUMN] [--weights w.npy] [--keep-index] [--missing drop]
                     [--sep CHARACTER] [--decimal CHARACTER] [--thousands CHARACTER] [--no-header]
 
 `gordan checker > check.py` writes this file. It shares no code with gordan, so if you have read it, you need not trust anything
@@ -20,6 +20,9 @@ compressed as .gz, .bz2 or .xz:
 If the certificate is about one class against the rest, --positive names that class, unless the certificate does. --drop leaves
 out a column, by name or position, or by its index in svmlight. A nameless first column of a table that only counts the rows is
 left out unless --keep-index is given. If the certificate names its columns and the file has further ones, these are left out.
+
+A certificate of a loss with more than 100,000 sample weights holds only their hash. They are then read from the column that the
+certificate or --weight names, or from the file given by --weights.
 
 The output says what the certificate claims, whether that is proved, and whether this is the data that the certificate was made
 for. No check depends on the latter. The exit codes are those of `gordan verify`: 0 accepted; 1 rejected (the claim does not
@@ -319,7 +322,8 @@ def check(
     """Return whether the certificate proves its claim for rows X and labels y, and if not, why.
 
     The certificate is the JSON object; rows are sequences or {column: value}; `weights` are needed only if rows of weight zero
-    are dropped. Raises BadInput for malformed input. `progress`, if given, is called with a text from time to time.
+    are dropped, or if the certificate holds a hash of them. Raises BadInput for malformed input. `progress`, if given, is called
+    with a text from time to time.
     """
     claim = Claim(certificate)
     claim.progress = progress or claim.progress
@@ -376,6 +380,10 @@ def compare_weights(
     return "other", f"its weights are not those of {place}{by_class}: {len(wrong)} of {len(own)} differ, and {first}"
 
 
+OTHER_WEIGHTS = (
+    "it was made for other sample weights; if a class is set against several, and there are class weights, these are products "
+    "of both"
+)
 # What the last note says about the weights of data whose rows and labels match; nothing if the weights do, or if there are none.
 WEIGHTS = {
     "": "",
@@ -415,6 +423,7 @@ class Claim:
     progress: Any = staticmethod(lambda words: None)
     left_out = (0, 0, 0)  # the arguments of `left_out_words` for the data that was read last
     kept: Sequence[int] = ()  # the rows of the data that was read last that no rule drops
+    weights_reason = "it is about sample weights that it does not hold: name their column by --weight, or their file by --weights"
 
     def __init__(self, content: dict[str, Any]) -> None:
         if not isinstance(content, dict) or content.get("format") not in FORMATS:
@@ -515,6 +524,7 @@ class Claim:
     def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
         """Return the data as it is checked: rows, number of columns and labels, without the rows that the certificate drops."""
         missing = zero = 0
+        weights = None if weights is None else list(weights)
         if self.dropped:
             given = X if isinstance(X, NpyRows) else list(X)
             y = list(y)
@@ -522,10 +532,24 @@ class Claim:
             X, y = [given[i] for i in self.kept], [y[i] for i in self.kept]
         rows, width = _rows(X, self.shape[1])
         self.kept = self.kept if self.dropped else range(len(rows))
+        if self.weights_hash is not None and self.c is None and weights is not None:
+            self._take_weights([weights[i] for i in self.kept if i < len(weights)], len(rows))
         y = _labels(y, len(rows), self.classes, self.model, self.several)
         unlabeled = sum(label == 0 for label in y) if self._leaves_out_label_zero(y) else 0
         self.left_out = missing, zero, unlabeled
         return rows, width, y
+
+    def _take_weights(self, weights: list[Any], n: int) -> None:
+        """Use these weights of n rows as sample weights if they have the hash that stands for those in the certificate."""
+        if len(weights) != n:
+            raise BadInput(f"there are {n} rows and {len(weights)} weights")
+        try:
+            mass = [*map(float, weights)]
+            own = hashlib.sha256(struct.pack(f"<{n}d", *mass)).hexdigest() == self.weights_hash
+            self.c = [*map(Fraction, mass)] if own else None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"a weight is not a finite number: {error}") from None
+        self.weights_reason = OTHER_WEIGHTS
 
     def _leaves_out_label_zero(self, y: Sequence[Any]) -> bool:
         """Return whether the claim is not about the rows of label 0."""
@@ -808,7 +832,7 @@ class Claim:
         if self.w is None or self.loss is None or self.C is None:
             raise Rejected("it has no w, no loss or no C")
         _require(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
-        _require(self.weights_hash is None or self.c is not None, "it is about sample weights that it does not hold")
+        _require(self.weights_hash is None or self.c is not None, self.weights_reason)
         if self.several:
             self._check_multinomial(X, self._class_numbers(y))
             return
@@ -2109,6 +2133,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value, whatever the certificate says"
     )
     parser.add_argument("--weight", metavar="COLUMN", help="column of weights; default: as the certificate says")
+    parser.add_argument("--weights", type=Path, help="the weights, w.npy, if they are not a column of the data")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     _standard_input.cache_clear()
@@ -2168,7 +2193,7 @@ def _check_claim(options: argparse.Namespace, claim: Claim, pair: str) -> tuple[
     if options.missing == "drop":
         claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
-    found = _read_data(options, claim)
+    found = _with_weights(options, _read_data(options, claim))
     found = _rows_of_classes(found, claim) if pair else found
     labels = _labels_for(found, claim, options.positive)
     claim.progress = _progress
@@ -2198,9 +2223,23 @@ def _read_data(options: argparse.Namespace, claim: Claim) -> Table:
         return read_table(options.data, options.label, options.drop, options.keep_index, options.weight, claim.about, style)
     if suffix != ".npy":
         if options.weight is not None:
-            raise BadInput("svmlight has no column of weights; leave out --weight")
+            raise BadInput("svmlight has no column of weights; leave out --weight, or pass --weights w.npy")
         return Table(*read_svmlight(options.data, options.drop))
     return _read_array(options, claim.shape[1])
+
+
+def _with_weights(options: argparse.Namespace, table: Table) -> Table:
+    """Return the table with the weights of --weights, if there are any."""
+    if options.weights is None:
+        return table
+    if options.weight is not None:
+        raise BadInput("--weight names a column and --weights a file; leave out one of them")
+    if _suffix(options.weights) != ".npy":
+        raise BadInput(f"{options.weights}: --weights takes a .npy file")
+    weights = read_npy(options.weights)
+    if not isinstance(weights, list) or len(weights) != len(table.y):
+        raise BadInput(f"{options.weights} does not hold one weight for each of the {len(table.y)} rows")
+    return table._replace(weights=weights, weight=None)
 
 
 def _read_array(options: argparse.Namespace, d: int) -> Table:
@@ -2363,7 +2402,8 @@ def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], a
 def _compared_weights(claim: Claim, found: Table) -> tuple[str, str]:
     """Return what `compare_weights` does for the weights of a file; nothing if the claim does not depend on weights."""
     given = None if found.weights is None else [found.weights[i] for i in claim.kept]
-    if claim.c is None and (given is None or not claim.states_bracket or claim.weights_hash is not None):
+    by_hash = claim.weights_hash is not None and claim.weights_reason != Claim.weights_reason
+    if by_hash or (claim.c is None and (given is None or not claim.states_bracket or claim.weights_hash is not None)):
         return "", ""
     stored = [1.0] * claim.shape[0] if claim.c is None else claim.c
     only_zeros = claim.kind != "optimum" and claim.nu is None

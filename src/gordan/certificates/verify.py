@@ -380,7 +380,7 @@ def _with_sample_weight(c: Certificate, weights: Array) -> Certificate:
     else:
         same = bool((weights == 1).all())
     if not same:
-        raise _DoesNotApply("it was made for other sample weights")
+        raise _DoesNotApply(standalone.OTHER_WEIGHTS if c.weights_hash is not None else "it was made for other sample weights")
     return c if c.weights_hash is None else replace(c, sample_weight=tuple(weights.tolist()))
 
 

@@ -245,7 +245,7 @@ def _fitting(kind: Callable[..., F], options: Parameters | LossParameters, data:
     weights = row_weights(data.weights, options.class_weight, classes.tolist(), which)
     shown = watch.moment if watch.visible else None
     X = stored(data.X, options.device)
-    return kind(options, X, data.y, classes, weights, deadline, watch=shown, words=words_for(data), **more)
+    return kind(options, X, data.y, classes, weights, deadline, watch=shown, words=words_for(data), sample=data.weights, **more)
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:

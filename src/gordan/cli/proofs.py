@@ -340,8 +340,8 @@ class Checked:
         certificate, missing = claim.certificate, len(data.left_out)
         if claim.against is not None:  # some rows of a storage, which have no missing values
             certificate, missing = replace(certificate, dropped=()), 0
-        needed = "zero-weight" in certificate.dropped or (certificate.weights_hash is not None and claim.against is None)
-        weights = data.weights if needed else None  # other weights are in the certificate, and are compared
+        needed = "zero-weight" in certificate.dropped or certificate.weights_hash is not None
+        weights = claim.labels_and_weights(data)[1] if needed else None  # other weights are in the certificate, and are compared
         check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.named.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
         compared = compared_weights(certificate, *claim.labels_and_weights(data), data.named.weight)

@@ -231,6 +231,8 @@ class Fitting:
     watch: Callable[[Moment], object] | None = None
     checkpoint: Path | None = None
     words: Words = IN_PYTHON
+    sample: Any = None
+    """The sample weights, without the class weights that `weights` include."""
 
     @property
     def kind(self) -> str:
@@ -404,7 +406,7 @@ class Fitting:
         loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
         loss.class_weight = options.class_weight  # for multilabel y; otherwise it is part of the weights
         data = X, self.y, self.classes, self.weights
-        return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words)
+        return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words, sample=self.sample)
 
     def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
         """Return the outcome for the plane of least loss, after these attempts at a hard margin; `result` if it is known."""

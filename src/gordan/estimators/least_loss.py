@@ -27,7 +27,9 @@ from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
+from gordan.verdicts.loss import MOST_STORED
 from gordan.verdicts.scaling import scale_hint
+from gordan.verdicts.weights import weight_factors
 
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
 # milliseconds, and `coef_` is then accurate to ten digits or more.
@@ -102,6 +104,7 @@ class LossFitting:
 
     `classes` are the labels in order, `seed` is that of `random_state`, and `watch` is a callback of `minimize_loss`.
     `checkpoint` is the file of a run; if there are several problems, the number of the problem is appended to its name.
+    `weights` are products of the `sample` weights with the class weights.
     """
 
     options: LossParameters
@@ -115,6 +118,7 @@ class LossFitting:
     watch: Callable[[Moment], object] | None = None
     words: Words = IN_PYTHON
     checkpoint: Path | None = None
+    sample: Any = None
 
     @property
     def kind(self) -> str:
@@ -165,7 +169,7 @@ class LossFitting:
             result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
-                sample_weight=binary.weights,
+                **self._weights_of(binary),
                 start=start,
                 **self._arguments(to_come + 1),
                 checkpoint=self.checkpoint_of(k),
@@ -176,6 +180,23 @@ class LossFitting:
                 raise
             raise InputError(f"{binary.name}: {error}") from None
         return self._reported(binary, result)
+
+    def _weights_of(self, binary: Binary) -> dict[str, Any]:
+        """Return the weights of a problem as arguments of `minimize_loss`.
+
+        Sample weights that are too many for a certificate are passed without the class weights, if it has a place for these: it
+        then has a hash of the weights that the user knows.
+        """
+        given, by_class = self.options.class_weight, self.kind == "multinomial" or binary.other is not None
+        if given is None or not by_class or len(binary.labels) <= MOST_STORED:
+            return {"sample_weight": binary.weights}
+        labels, which = self.classes.tolist(), np.unique(self.y, return_inverse=True)[1]
+        sample, factors = weight_factors(self.sample, given, labels, which)
+        assert factors is not None
+        own = labels if binary.other is None else (binary.other, binary.label)
+        class_weight = {label: factor for label, factor in zip(labels, factors.tolist(), strict=True) if label in own}
+        sample = sample if sample is None or binary.rows is None else sample[binary.rows]
+        return {"sample_weight": sample, "class_weight": class_weight}
 
     def results(self, problems: Sequence[Binary], starts: Sequence[Array] | None = None) -> list[LossResult]:
         """Find the planes of several problems about all rows with shared passes over X.

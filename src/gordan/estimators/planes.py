@@ -80,6 +80,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             deadline=deadline,
             seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
             threads=1 if in_parallel else None,
+            sample=sample_weight,
         )
 
     def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:
