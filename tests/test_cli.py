@@ -697,3 +697,13 @@ def test_what_fails_after_a_signal_is_no_bug(code, raised):
         fails(AttributeError("module 'numba' has no attribute 'core'"))
     with pytest.raises(gordan.InputError, match="empty"):
         fails(gordan.InputError("the file is empty"))
+
+
+def test_diagnose_names_nearly_dependent_columns_in_json(tmp_path):
+    r = np.random.default_rng(0)
+    X = r.standard_normal((60, 3))
+    X[:, 2] = X[:, 0] / 3 + X[:, 1] / 7
+    lines = ["a,b,c,y", *(",".join(map(repr, [*row, int(r.integers(0, 2))])) for row in X.tolist())]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    (near,) = answer("diagnose", tmp_path / "t.csv")["nearly_dependent"].items()
+    assert {near[0], *near[1]} == {"a", "b", "c"}

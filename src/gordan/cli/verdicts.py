@@ -108,7 +108,8 @@ def _print_written(path: Path | None, written: Saved) -> None:
     "gordan diagnose pain.csv --model ordinal --order none,mild,severe",
     "gordan diagnose trial.csv --json | jq .columns",
     fields={
-        "diagnose": "kind proved model columns rows direction dependent open explanation event seconds interrupted certificate"
+        "diagnose": "kind proved model columns rows direction dependent nearly_dependent open explanation event seconds "
+        "interrupted certificate"
     },
 )
 def diagnose(
@@ -151,7 +152,8 @@ def diagnose(
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
         event = data.classes[1] if model is Regression.LOGISTIC else None
         told = [_in_class_words(sentence, data) for sentence in found.explanation]
-        content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
+        near = dict(found._nearly_dependent)
+        content = fields("diagnose", found, event=event, explanation=told, direction=exact, nearly_dependent=near, **ended)
         print_json({**content, **written.fields}, data.notices)
     else:
         _print_diagnosis(found, data, _outcome_line(data, source, model))
