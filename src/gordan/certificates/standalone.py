@@ -546,7 +546,7 @@ class Claim:
         try:
             mass = [*map(float, weights)]
             own = hashlib.sha256(struct.pack(f"<{n}d", *mass)).hexdigest() == self.weights_hash
-            self.c = [*map(Fraction, mass)] if own else None
+            self.c = [*map(Fraction, mass)] if own and min(mass) >= 0 else None
         except (TypeError, ValueError, OverflowError) as error:
             raise BadInput(f"a weight is not a finite number: {error}") from None
         self.weights_reason = OTHER_WEIGHTS

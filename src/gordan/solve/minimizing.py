@@ -285,7 +285,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
     try:
         for found in _until_overflow(_in_row_space(find, task, start, evidence), question):
             offered = False
-            best = found if best is None or found.width <= best.width else best
+            best = found if best is None or _is_better(found, best, objective.loss) else best
             _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
@@ -310,6 +310,14 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
     elif found is None and task.known and evidence.effort.stopped:
         yield _unmeasured(task.known[0], question)
+
+
+def _is_better(found: Found, other: Found, loss: Loss) -> bool:
+    """Return whether a plane is to be preferred if the search is stopped: by its interval, or for several classes by its value.
+
+    The lower end that planes of several classes prove is 0 until they are near the best ones.
+    """
+    return found.upper <= other.upper if loss.several else found.width <= other.width
 
 
 def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
