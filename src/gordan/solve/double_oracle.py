@@ -275,7 +275,7 @@ class DoubleOracle:
         state = part.start()
         for t in range(1, MAX_SAMPLE_ROUNDS + 1):
             state, played = part.round(state, t)
-            if played.finished or self.deadline.passed:
+            if played.finished or state.stalled > 1 or self.deadline.passed:  # rows of a sample are no reason to go on
                 break
         p = np.zeros(rows.n)
         p[sample] = played.p
@@ -407,8 +407,12 @@ class DoubleOracle:
 
     def _grown(self, gram: Array, kept: Array, new: Array) -> Array:
         """Return the Gram matrix with these rows added."""
-        cross = self.game.rows.gram(new, kept) if len(kept) else np.empty((len(new), 0))
-        return np.block([[gram, cross.T], [cross, self.game.rows.gram(new)]])
+        m, grown = len(kept), np.empty((len(kept) + len(new),) * 2)
+        grown[:m, :m], grown[m:, m:] = gram, self.game.rows.gram(new)
+        if m:
+            grown[m:, :m] = self.game.rows.gram(new, kept)
+            grown[:m, m:] = grown[m:, :m].T
+        return grown
 
     # ---- the game on the working set ------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
+from gordan.solve.cancelling import EXACT_AT_ONCE, balance
 from gordan.solve.double_oracle import DoubleOracle, double_oracle, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
@@ -31,7 +32,7 @@ from gordan.trace import Moment, Trace
 
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
 ROUNDS_BEFORE_DOUBT = 4
-# The hulls are taken to meet where ‖Aᵀp‖ is at most this share of R and only the sign is asked for.
+# The hulls are taken to meet where ‖Aᵀp‖ is at most this share of R: a play for the sign ends, in others the sign is in doubt.
 VANISHED = 1e-6
 # The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
 BRACKET_SHARE = 0.9
@@ -172,9 +173,11 @@ class _Playing:
             return
         self.evidence.effort.stopped |= trace.status == "interrupted"
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
-        w, b = question.margin.intercept.played(trace.w_best)
-        p = question.p_set.centre if trace.p_best is None else trace.p_best
-        yield Proposal(w, b, p, trace=trace, rounds=int(trace.t[-1]), passes=passes)
+        found = Proposal(trace=trace, rounds=int(trace.t[-1]), passes=passes)
+        if self.evidence.witness is None:  # otherwise nothing is left to prove
+            w, b = question.margin.intercept.played(trace.w_best)
+            found = replace(found, w=w, b=b, p=question.p_set.centre if trace.p_best is None else trace.p_best)
+        yield found
 
     def _resides(self, rows: Rows) -> bool:
         """Return whether vectors over rows can stay on a device."""
@@ -243,10 +246,22 @@ class _Playing:
                 return False
             self._ask_once()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
-        if moment.t >= ROUNDS_BEFORE_DOUBT and self._ask_once() and evidence.sign_decided:
+        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, moment.upper <= VANISHED * question.radius
+        if vanished and not self.doubted and self._rows_cancel(moment.p):
+            return True
+        if (late or vanished) and self._ask_once() and evidence.sign_decided:
             return evidence.witness is not None
-        undecided = self.doubted and not evidence.sign_decided
+        undecided = late and self.doubted and not evidence.sign_decided
         return small if undecided else moment.upper <= 0
+
+    def _rows_cancel(self, p: Array | None) -> bool:
+        """Return whether the rows of p are proved to cancel, by exact weights if these take little time."""
+        question, support = self.question, np.empty(0) if p is None else np.flatnonzero(p)
+        k = question.margin.intercept.columns(question.counted.X.d)
+        if not 0 < len(support) <= k + 1 or len(support) * k * k > EXACT_AT_ONCE:
+            return False
+        weights = balance(question.counted, support, question.margin.intercept, question.budget.time)
+        return weights is not None and self.evidence.offer(Proposal(witness=weights))
 
     def _ask_once(self) -> bool:
         """Ask the finders of the sign unless they were asked before; return whether they were asked now."""
