@@ -152,12 +152,15 @@ class SparseBlock(_HostBlock):
     def sample(self, k: int) -> Iterator[tuple[Array, Array]] | None:
         if not self.data.all():  # entries are chosen by rank, which a stored zero would shift
             return None
-        filled, last = np.flatnonzero(self.lengths), self.lengths - 1
-        where = (self.ends[:-1][filled] + last[filled] * rank // (k - 1) for rank in range(k))
+        filled = np.flatnonzero(self.lengths)
+        first, last = self.ends[:-1][filled], self.lengths[filled] - 1
+        where = (first + last * rank // (k - 1) for rank in range(k))
         return ((self._spread(self.indices[places], filled), self._spread(self.data[places], filled)) for places in where)
 
     def _spread(self, values: Array, rows: Array) -> Array:
         """Return a vector over the rows that is 0 except on these."""
+        if len(rows) == self.n:
+            return values
         whole = np.zeros(self.n, values.dtype)
         whole[rows] = values
         return whole

@@ -286,8 +286,9 @@ class Rows:
         if not self.sparse:
             return None
         X = self.storage.plain()
-        if self.constant:
-            X = sp.hstack([X, np.full((self.n, 1), float(self.constant))], format="csr")
+        if self.constant:  # its entry is the last one of each row
+            data, columns = np.insert(X.data, X.indptr[1:], self.constant), np.insert(X.indices, X.indptr[1:], self.d - 1)
+            X = sp.csr_array((data, columns, X.indptr + np.arange(self.n + 1)), shape=(self.n, self.d))
         X.data *= np.repeat(self.signs * self.scale, np.diff(X.indptr))
         return X
 

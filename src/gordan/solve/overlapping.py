@@ -34,8 +34,9 @@ ROWS_PER_COLUMN, MAX_ROUNDS = 4, 5
 MAX_COLUMNS = 3000
 # The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
 FEWEST_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
-# A sample of the rows with few columns is taken where they are more than this many times the columns.
-MOST_ROWS_PER_COLUMN = 8
+# A sample of sparse rows is taken where they are more than twice this many times the columns, and one of the rows with few
+# columns where they are more than this many times these columns.
+SAMPLED_ROWS_PER_COLUMN, MOST_ROWS_PER_COLUMN = 16, 8
 # Systems of equations that are solved for a set of rows, about.
 SYSTEMS = 8
 # Copies of the rows that exist at a time.
@@ -99,33 +100,37 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any, ro
 def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose rows that cancel among those that have entries only in the m most frequent columns, for growing m.
 
-    Costs a copy of the rows, and for each m about eight sparse products and systems of m equations.
+    Costs a copy of the rows or of a sample, and for each m about eight sparse products and systems of m equations. A constant
+    column, in which all rows have an entry, is not one of the m.
     """
     from scipy.sparse import diags_array
 
     A, budget = question.unit_rows.A, question.budget
+    rng, inside = np.random.default_rng(budget.seed), np.arange(A.n)
+    if A.n > 2 * SAMPLED_ROWS_PER_COLUMN * A.d:
+        inside = np.unique(rng.integers(A.n, size=SAMPLED_ROWS_PER_COLUMN * A.d))
+        A = A.take(inside)
     if not fits(16.0 * COPIES * A.entries):
         return
-    entries = A.csr()
-    entries.eliminate_zeros()
-    rng = np.random.default_rng(budget.seed)
-    for rows, m in _with_few_columns(entries):
+    for rows, m in _with_few_columns(A.storage.plain()):
         if len(rows) > MOST_ROWS_PER_COLUMN * m:
             rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * m, replace=False))
-        rows, columns = _without_pure_columns(entries, rows)
+        part = A.take(rows).csr()
+        kept, columns = _without_pure_columns(part, np.arange(len(rows)))
+        rows = rows[kept]
         if len(rows) <= len(columns):
             continue
         k, time = len(columns), budget.time
         if budget.spent or not time.affords(SYSTEMS * time.pace.products(k, k, k)) or not fits(8.0 * COPIES * k * k):
             return
-        part = entries[rows][:, columns]
+        part = part[kept][:, columns]
         sizes = np.sqrt((part * part).sum(axis=0) / len(rows))
         part = part @ diags_array(1 / sizes)
         norms = np.sqrt((part * part).sum(axis=1))
         _, p = _least_loss(diags_array(1 / norms) @ part, question)
         if p is not None:
             heavy = np.flatnonzero(p > LIGHT * p.max())
-            found = in_floats(question.counted, rows[heavy], p[heavy] / norms[heavy], question.margin.intercept)
+            found = in_floats(question.counted, inside[rows[heavy]], p[heavy] / norms[heavy], question.margin.intercept)
             if found is not None:
                 yield Proposal(cancelling=found)
 
@@ -137,6 +142,7 @@ def _without_pure_columns(A: Any, rows: Array) -> tuple[Array, Array]:
     other columns may be left with entries of one sign.
     """
     part = A[rows]
+    part.eliminate_zeros()
     used = np.flatnonzero(np.bincount(part.indices, minlength=part.shape[1]))
     part = part[:, used]  # there may be a round for each row, none of which should pass over all columns of A
     while True:
@@ -155,21 +161,21 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
     This is done for growing m, whenever there are ROWS_PER_COLUMN times as many rows as columns.
     """
     n, d = A.shape
+    A.eliminate_zeros()
     order = np.argsort(-np.bincount(A.indices, minlength=d), kind="stable")
-    rank = np.empty(d, np.int64)
+    rank = np.empty(d, np.int32)
     rank[order] = np.arange(d)
     filled = np.flatnonzero(np.diff(A.indptr))
     last = np.zeros(n, np.int64)
     last[filled] = np.maximum.reduceat(rank[A.indices], A.indptr[filled]) if len(filled) else 0
-    rows = np.argsort(last, kind="stable")
-    counts = np.searchsorted(last[rows], np.arange(d), side="right")  # rows whose last column has at most this rank
+    counts = np.cumsum(np.bincount(last, minlength=d))  # rows whose last column has at most this rank
     m = FEWEST_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
     while m <= min(d, MAX_FEW_COLUMNS):
         enough = np.flatnonzero(counts[m - 1 :] >= ROWS_PER_COLUMN * np.arange(m, d + 1))
         if not len(enough) or m + enough[0] > MAX_FEW_COLUMNS:
             return
         m += int(enough[0])
-        yield np.sort(rows[: counts[m - 1]]), m
+        yield np.flatnonzero(last < m), m
         m *= 2
 
 

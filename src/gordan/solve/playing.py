@@ -228,12 +228,12 @@ class _Playing:
         if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
+        if moment.lower > 0 and moment.gap <= BRACKET_SHARE * question.tol:
+            return True
         bounded = question.play.auto and self.method.name == "double_oracle"
         if moment.p is not None and bounded and _has_too_many_free_rows(question, moment.p):
             return True
-        if moment.lower > 0:
-            return moment.gap <= BRACKET_SHARE * question.tol
-        return self._vanishes(moment)
+        return moment.lower <= 0 and self._vanishes(moment)
 
     def _vanishes(self, moment: Moment) -> bool:
         """Return whether to stop where no margin is positive so far. The finders of the sign are asked before."""

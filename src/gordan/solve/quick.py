@@ -87,9 +87,9 @@ def _sampled(block: Block) -> Array | None:
     found = block.sample(SAMPLE)
     if found is None:
         return None
-    keys = np.zeros(block.n, np.uint64)
+    keys, r = np.zeros(block.n, np.uint64), _scrambled(np.arange(block.d)) if block.d < block.n else None
     for columns, values in found:
-        terms = _terms(values, _scrambled(columns))
+        terms = _terms(values, _scrambled(columns) if r is None else r[columns])
         keys += terms if terms.ndim == 1 else np.add.reduce(terms, axis=1)
     return keys + block.lengths.astype(np.uint64)
 
