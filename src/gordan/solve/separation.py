@@ -126,8 +126,8 @@ def _interior_of(question: Question, rows: Array, planes: bool) -> Iterator[Prop
 def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose planes found by epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `rows.Ascent`).
 
-    A plane is proposed when every row visited in the last epoch had a positive score, and after the last epoch, whose x is where
-    other finders begin.
+    A plane is proposed when every row visited in the last epoch had a positive score, and after the last epoch if it may separate
+    the rows, with the x where other finders begin.
     """
     unit, problem, exists = question.unit_rows, question.counted, question.margin.intercept.exists
     bare, x = Rows(problem.storage, problem.signs, scale=unit.A.scale), np.zeros(problem.X.n)
@@ -150,11 +150,23 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
             reflect=done < REFLECTED_EPOCHS,
         )
         w, last = ascent.w[: rows.d], done + EPOCHS_PER_CHECK >= epochs
-        # w has changed since the first rows of the epoch were visited. After one refusal a pass over all rows comes first, since
-        # it costs less than the several passes of a check.
-        if last or (stats.lowest > 0 and (not failed or float(np.min(rows.scores(w))) > 0)):
+        if not last and stats.lowest <= 0:
+            continue
+        # w has changed since the first rows of the epoch were visited. After one refusal, and at the end, a pass over all rows
+        # comes first, since it costs less than the several passes of a check.
+        apart = not (failed or last) or _may_separate(rows, w, exists, evidence)
+        if last or apart:
             failed = True
-            yield Proposal(*rows.plane(w), x / max(float(x.sum()), 1e-300))
+            v, b = rows.plane(w)
+            yield Proposal(v if apart else None, b, x / max(float(x.sum()), 1e-300))
+
+
+def _may_separate(rows: Rows, w: Array, exists: bool, evidence: Evidence) -> bool:
+    """Return whether w may separate rows of norm about 1 for some b, up to rounding; hint at the share on its wrong side."""
+    scores = rows.scores(w)
+    evidence.hints.broken = min(evidence.hints.broken, float(np.mean(scores < 0)))
+    groups = (scores[rows.signs > 0], scores[rows.signs < 0]) if exists else (scores,)
+    return sum(float(np.min(own, initial=math.inf)) for own in groups) > -SCORE_ROUNDING * float(np.linalg.norm(w))
 
 
 # ---- the working set ----------------------------------------------------------------------------------------------------
