@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import scipy_linalg
+from gordan.blas import blas_threads, scipy_linalg
 from gordan.intercepts import Intercept
 from gordan.rows import Rows
 from gordan.verdicts import MarginResult
 
-# The most support rows for which the inverse is computed, which takes some 50 ms.
+# The most support rows for which the inverse is computed, which takes some 50 ms on one thread.
 MOST_SUPPORT = 1000
 # The relative width of the interval for γ from which p is too far from the optimum for an estimate.
 WIDE = 1e-3
@@ -27,6 +27,7 @@ WIDE = 1e-3
 RIDGE = 1e-10
 
 
+@blas_threads(0)
 def leave_one_out_errors(X: Any, positive: Array, result: MarginResult, intercept: Intercept) -> int:
     """Estimate how many rows a plane of largest margin misclassifies if it is fitted without them; 0 if there are too many."""
     lower, upper = result.margin
