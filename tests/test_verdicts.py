@@ -255,7 +255,7 @@ def asked(monkeypatch):
     return names
 
 
-@pytest.mark.parametrize(("storage", "finder"), [(np.asarray, "Newton steps, before a play"), (sp.csr_array, "few columns")])
+@pytest.mark.parametrize(("storage", "finder"), [(np.asarray, "suspects"), (sp.csr_array, "few columns")])
 def test_many_overlapping_rows_are_not_played_for(storage, finder, monkeypatch):
     """A sample of the rows is a witness, found and proved sooner than a play sees that there is no margin."""
     rng = np.random.default_rng(1)

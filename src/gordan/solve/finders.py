@@ -27,7 +27,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,8 +56,6 @@ CONTRADICTION_PASSES = 20.0
 # Rows per column from which small data is searched for a witness before its margin: random labels are then almost never
 # separable.
 LIKELY_INSEPARABLE = 20
-# Rows per squared column from which Newton steps on a sample come before a play: the steps then cost at most some tens of passes.
-NEWTON_BEFORE_PLAY = 0.8
 
 Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
 Condition = Callable[[Any, Any], bool]
@@ -117,10 +114,10 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     return small and _contradiction_may_spare_the_play(question, evidence)
 
 
-def _dense_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
-    """Return whether dense rows are so many more than columns that Newton steps on a sample cost less than a play."""
+def _dense_and_many(question: Question, evidence: Evidence) -> bool:
+    """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
-    many = not question.rows.sparse and n >= max(LIKELY_INSEPARABLE * d, NEWTON_BEFORE_PLAY * d * d) and norm == 2
+    many = not question.rows.sparse and n >= overlapping.ROWS_PER_COLUMN * d and norm == 2
     return many and overlapping.applies(question) and _contradiction_may_spare_the_play(question, evidence)
 
 
@@ -249,9 +246,6 @@ def _sparse_hinge(question: Any, evidence: Any) -> bool:
     return wide and minimizing.suits_ascent(rows, question.c, question.objective.loss)
 
 
-_newton_steps_once = partial(overlapping.by_newton_steps, rounds=1)
-
-
 def _sparing(find: Find) -> Find:
     """Return the finder that ends where products overflow or a matrix is singular: the play that it may spare reports that."""
 
@@ -276,12 +270,12 @@ FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_contradiction_may_spare_the_play),
     # Rows that cancel, of small data that is likely to overlap. About ten steps of n·d·min(n, d) multiplications.
     Finder("witness of an interior point", _sparing(separation.by_interior_witness), width=_likely_inseparable),
-    # Rows that cancel, of dense rows that are many more than columns. About eight d × d systems, made from 4d rows.
-    Finder("Newton steps, before a play", _sparing(_newton_steps_once), width=_dense_and_likely_inseparable),
     # The plane of the largest margin, or rows that cancel, of small data. About ten steps as for its witness, for each.
     Finder("interior point", separation.by_interior_point, sign=_suits_interior_point),
     # A plane, where there is one with some room. At most 96 epochs of a pass each; two where rows are many.
     Finder("coordinate ascent", separation.by_ascent, sign=_suits_ascent),
+    # Rows that cancel, of dense rows of which many keep weight. Two epochs of ascent; then a few systems, made from 3d rows.
+    Finder("suspects", _sparing(overlapping.by_suspects), sign=_dense_and_many, width=_dense_and_many),
     # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
     Finder("few columns", _sparing(overlapping.by_few_columns), sign=_sparse, width=_sparse_and_likely_inseparable),
     # Plane and weights for rows on a device, from games on few of them. A pass and some tens of d × d systems for each game.

@@ -23,6 +23,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
+from gordan.solve.separation import are_many, ascent_of
 
 # benchmarks/overlap.py times what these constants decide.
 
@@ -30,6 +31,8 @@ from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 # from about 3. Each further round adds at most as many, of the rows on the wrong side of the last plane; and at least one per
 # column, the nearest to the plane, since there would be many rounds otherwise.
 ROWS_PER_COLUMN, MAX_ROUNDS = 4, 5
+# The rows of weight after a short ascent that are looked at, and the rows that it visits at most, per column.
+SUSPECTS_PER_COLUMN, VISITED_PER_COLUMN = 3, 200
 # Columns up to which the d × d system of a step is worth its time.
 MAX_COLUMNS = 3000
 # The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
@@ -58,16 +61,44 @@ def applies(question: Question) -> bool:
     return n > 2 * k and k <= MAX_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
 
 
-def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any, rounds: int = MAX_ROUNDS) -> Iterator[Proposal]:
+def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose rows of a growing sample that cancel; or a plane that separates the sample, if it may separate all rows.
 
     A round costs about eight systems of d equations, made from the sample, and a pass.
     """
-    A = question.unit_rows.A
-    n = A.n
-    count = ROWS_PER_COLUMN * A.d
+    n, count = question.unit_rows.A.n, ROWS_PER_COLUMN * question.unit_rows.A.d
     rng = np.random.default_rng(question.budget.seed)
-    inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
+    return _from_rows(question, np.arange(n) if n <= count else np.unique(rng.integers(n, size=count)), MAX_ROUNDS)
+
+
+def by_suspects(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose rows that cancel, of a sample of those to which coordinate ascent gives weight, where these are many.
+
+    Costs at most two epochs, if there was no ascent before, and a few systems of d equations.
+    """
+    problem, k, rng = question.counted, question.unit_rows.A.d, np.random.default_rng(question.budget.seed)
+    rows, x = np.arange(problem.X.n), evidence.p
+    if x is None:
+        if len(rows) > VISITED_PER_COLUMN * k:
+            rows = np.sort(rng.choice(rows, VISITED_PER_COLUMN * k, replace=False))
+            problem = problem.part(rows)
+        ascent, _ = ascent_of(question, problem)
+        ascent.run_epochs(1, seed=question.budget.seed)
+        if are_many(ascent.x, k):
+            ascent.run_epochs(1, seed=question.budget.seed + 1)
+        x = ascent.x
+    else:
+        x = x[question.kept]
+    if are_many(x, k):
+        # in proportion to x, with which the rows nearly cancel: the heaviest alone may be separable, being on the wrong side of w
+        chosen = rng.choice(len(x), min(SUSPECTS_PER_COLUMN * k, int(np.count_nonzero(x))), replace=False, p=x / np.sum(x))
+        yield from _from_rows(question, rows[np.sort(chosen)], rounds=1)
+
+
+def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Proposal]:
+    """Propose what Newton steps find on these rows, and in further rounds on more."""
+    A = question.unit_rows.A
+    n, count = A.n, ROWS_PER_COLUMN * A.d
     for _ in range(rounds):
         if question.budget.spent:
             return
@@ -84,7 +115,7 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any, ro
             if found is not None:
                 yield Proposal(cancelling=found)
             return
-        if w is None:
+        if w is None or rounds == 1:
             return
         v = w / columns
         lowest, scores = A.lowest(v, count + len(inside))
@@ -184,17 +215,19 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
     """Return w and p = (1 - Aw)₊ where the rows of p cancel; w alone where it separates; neither where neither is reached."""
     m, k = A.shape
     w, s = np.zeros(k), np.zeros(m)
+    before, H = np.zeros(m, dtype=bool), np.zeros((k, k))
     for _ in range(MAX_STEPS):
         if question.budget.spent:
             break
         active = s < 1
-        rows = A[active]
-        H = rows.T @ rows
-        H = H.toarray() if is_sparse(H) else H
-        H.flat[:: k + 1] += RIDGE * float(np.trace(H))
-        down = (1 - s[active]) @ rows
+        added, gone = active & ~before, before & ~active
+        if np.count_nonzero(added) + np.count_nonzero(gone) < np.count_nonzero(active):
+            H += _second_moments(A[added]) - _second_moments(A[gone])
+        else:
+            H = _second_moments(A[active])
+        before, down = active, np.maximum(1 - s, 0.0) @ A
         try:
-            step = np.linalg.solve(H, down)
+            step = np.linalg.solve(H + RIDGE * np.trace(H) * np.eye(k), down)
         except np.linalg.LinAlgError:
             break
         ds, t, slope = A @ step, 1.0, float(down @ step)
@@ -211,6 +244,11 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
         if t == 1 and np.array_equal(s < 1, active):
             return w, np.maximum(1 - s, 0.0)
     return None, None
+
+
+def _second_moments(rows: Any) -> Array:
+    H = rows.T @ rows
+    return np.asarray(H.toarray() if is_sparse(H) else H)
 
 
 def _loss(s: Array) -> float:

@@ -48,6 +48,9 @@ MAX_EPOCHS, EPOCHS_PER_CHECK = 96, 8
 REFLECTED_EPOCHS = 24
 # With more than MANY_ROWS_PER_COLUMN few rows matter, and the working set finds them: two epochs are enough.
 EPOCHS_FOR_MANY_ROWS = 2
+# Dense rows of which more than KEPT_PER_COLUMN keep weight are likely to overlap if there are at least DOUBTFUL_ROWS_PER_COLUMN:
+# further epochs would find nothing.
+KEPT_PER_COLUMN, DOUBTFUL_ROWS_PER_COLUMN = 2, 4
 # The working set begins with at least this many rows; if there are no more, one game decides.
 FIRST_WORKING_SET = 400
 # The working set may grow to this multiple of its first size: rows that have weight are hardly more than columns.
@@ -129,16 +132,9 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
     A plane is proposed when every row visited in the last epoch had a positive score, and after the last epoch if it may separate
     the rows, with the x where other finders begin.
     """
-    unit, problem, exists = question.unit_rows, question.counted, question.margin.intercept.exists
-    bare, x = Rows(problem.storage, problem.signs, scale=unit.A.scale), np.zeros(problem.X.n)
-    squares = np.maximum(unit.squares - (bare.scale * bare.scale if exists else 0.0), 0.0)
-    # The constant column is in proportion to the size of the rows, not 1: then b moves as easily as w, and x·w + b is the same.
-    column = 0.2 * math.sqrt(float(np.mean(squares))) if exists else 0.0
-    rows = replace(bare, constant=column / bare.scale)
-    ascent = Ascent(
-        bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column), deadline=question.budget.deadline
-    )
-    epochs, failed = MAX_EPOCHS if bare.n <= MANY_ROWS_PER_COLUMN * bare.d else EPOCHS_FOR_MANY_ROWS, False
+    ascent, rows = ascent_of(question, question.counted)
+    epochs, failed = MAX_EPOCHS if rows.n <= MANY_ROWS_PER_COLUMN * ascent.rows.d else EPOCHS_FOR_MANY_ROWS, False
+    doubtful = not rows.sparse and rows.n >= DOUBTFUL_ROWS_PER_COLUMN * rows.d
     for done in range(0, epochs, EPOCHS_PER_CHECK):
         if done and question.budget.spent:
             return
@@ -149,24 +145,45 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
             until_separated=True,
             reflect=done < REFLECTED_EPOCHS,
         )
-        w, last = ascent.w[: rows.d], done + EPOCHS_PER_CHECK >= epochs
+        w, x = ascent.w[: rows.d], ascent.x
+        last = done + EPOCHS_PER_CHECK >= epochs or (stats.lowest <= 0 and doubtful and are_many(x, rows.d))
         if not last and stats.lowest <= 0:
             continue
         # w has changed since the first rows of the epoch were visited. After one refusal, and at the end, a pass over all rows
         # comes first, since it costs less than the several passes of a check.
-        apart = not (failed or last) or _may_separate(rows, w, exists, evidence)
+        apart = not (failed or last) or _may_separate(rows, w, evidence)
         if last or apart:
             failed = True
             v, b = rows.plane(w)
             yield Proposal(v if apart else None, b, x / max(float(x.sum()), 1e-300))
+        if last:
+            return
 
 
-def _may_separate(rows: Rows, w: Array, exists: bool, evidence: Evidence) -> bool:
+def _may_separate(rows: Rows, w: Array, evidence: Evidence) -> bool:
     """Return whether w may separate rows of norm about 1 for some b, up to rounding; hint at the share on its wrong side."""
     scores = rows.scores(w)
     evidence.hints.broken = min(evidence.hints.broken, float(np.mean(scores < 0)))
-    groups = (scores[rows.signs > 0], scores[rows.signs < 0]) if exists else (scores,)
+    groups = (scores[rows.signs > 0], scores[rows.signs < 0]) if rows.constant else (scores,)
     return sum(float(np.min(own, initial=math.inf)) for own in groups) > -SCORE_ROUNDING * float(np.linalg.norm(w))
+
+
+def are_many(x: Array, columns: int) -> bool:
+    """Return whether more rows keep weight x than rows that are separable do, which is hardly more than one per column."""
+    return int(np.count_nonzero(x)) > KEPT_PER_COLUMN * columns
+
+
+def ascent_of(question: Question, problem: Problem) -> tuple[Ascent, Rows]:
+    """Return an ascent over the rows of the problem, which may be some of those of the question, and the rows that its w scores.
+
+    The constant column is in proportion to the size of the rows, not 1: then b moves as easily as w, and x·w + b is the same.
+    """
+    scale, exists = question.unit_rows.A.scale, question.margin.intercept.exists
+    bare, squares = Rows(problem.storage, problem.signs, scale=scale), np.square(scale * problem.X.norms)
+    column = 0.2 * math.sqrt(float(np.mean(squares))) if exists else 0.0
+    start, offset = (np.zeros(problem.X.n), np.zeros(problem.X.d + 1)), Offset(bare.signs, column)
+    ascent = Ascent(bare, squares, *start, intercept=offset, deadline=question.budget.deadline)
+    return ascent, replace(bare, constant=column / scale)
 
 
 # ---- the working set ----------------------------------------------------------------------------------------------------
