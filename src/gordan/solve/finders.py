@@ -117,7 +117,7 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
-    many = not question.rows.sparse and n >= overlapping.ROWS_PER_COLUMN * d and norm == 2
+    many = not question.rows.sparse and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
     return many and overlapping.applies(question) and _contradiction_may_spare_the_play(question, evidence)
 
 

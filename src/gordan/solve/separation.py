@@ -134,7 +134,7 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
     """
     ascent, rows = ascent_of(question, question.counted)
     epochs, failed = MAX_EPOCHS if rows.n <= MANY_ROWS_PER_COLUMN * ascent.rows.d else EPOCHS_FOR_MANY_ROWS, False
-    doubtful = not rows.sparse and rows.n >= DOUBTFUL_ROWS_PER_COLUMN * rows.d
+    doubtful = not rows.sparse and rows.n >= DOUBTFUL_ROWS_PER_COLUMN * ascent.rows.d
     for done in range(0, epochs, EPOCHS_PER_CHECK):
         if done and question.budget.spent:
             return
