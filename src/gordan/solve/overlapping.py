@@ -147,7 +147,7 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
         if len(rows) > MOST_ROWS_PER_COLUMN * m:
             rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * m, replace=False))
         part = A.take(rows).csr()
-        kept, columns = _without_pure_columns(part, np.arange(len(rows)))
+        kept, columns = _without_pure_columns(part)
         rows = rows[kept]
         if len(rows) <= len(columns):
             continue
@@ -166,16 +166,15 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
                 yield Proposal(cancelling=found)
 
 
-def _without_pure_columns(A: Any, rows: Array) -> tuple[Array, Array]:
-    """Return the given rows that can have positive weight where rows cancel, and the columns in which they have entries.
+def _without_pure_columns(A: Any) -> tuple[Array, Array]:
+    """Return the rows that can have positive weight where rows cancel, and the columns in which they have entries.
 
     If the entries of a column all have the same sign, the rows that have one there must have weight 0, and are left out. Then
     other columns may be left with entries of one sign.
     """
-    part = A[rows]
+    used = np.flatnonzero(np.bincount(A.indices, A.data != 0, A.shape[1]))
+    rows, part = np.arange(A.shape[0]), A[:, used]  # there may be a round for each row: none should pass over all columns of A
     part.eliminate_zeros()
-    used = np.flatnonzero(np.bincount(part.indices, minlength=part.shape[1]))
-    part = part[:, used]  # there may be a round for each row, none of which should pass over all columns of A
     while True:
         positive = np.bincount(part.indices, part.data > 0, len(used))
         negative = np.bincount(part.indices, part.data < 0, len(used))
@@ -191,14 +190,13 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
 
     This is done for growing m, whenever there are ROWS_PER_COLUMN times as many rows as columns.
     """
-    n, d = A.shape
-    A.eliminate_zeros()
-    order = np.argsort(-np.bincount(A.indices, minlength=d), kind="stable")
+    (n, d), present = A.shape, A.data != 0
+    order = np.argsort(-np.bincount(A.indices, present, d), kind="stable")
     rank = np.empty(d, np.int32)
     rank[order] = np.arange(d)
     filled = np.flatnonzero(np.diff(A.indptr))
     last = np.zeros(n, np.int64)
-    last[filled] = np.maximum.reduceat(rank[A.indices], A.indptr[filled]) if len(filled) else 0
+    last[filled] = np.maximum.reduceat(rank[A.indices] * present, A.indptr[filled]) if len(filled) else 0
     counts = np.cumsum(np.bincount(last, minlength=d))  # rows whose last column has at most this rank
     m = FEWEST_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
     while m <= min(d, MAX_FEW_COLUMNS):

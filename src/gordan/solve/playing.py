@@ -22,7 +22,7 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
-from gordan.solve.cancelling import EXACT_AT_ONCE, balance
+from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
 from gordan.solve.double_oracle import DoubleOracle, double_oracle, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
@@ -256,12 +256,13 @@ class _Playing:
 
     def _rows_cancel(self, p: Array | None) -> bool:
         """Return whether the rows of p are proved to cancel, by exact weights if these take little time."""
-        question, support = self.question, np.empty(0) if p is None else np.flatnonzero(p)
+        if p is None:
+            return False
+        question, support = self.question, np.flatnonzero(p)
         k = question.margin.intercept.columns(question.counted.X.d)
         if not 0 < len(support) <= k + 1 or len(support) * k * k > EXACT_AT_ONCE:
             return False
-        weights = balance(question.counted, support, question.margin.intercept, question.budget.time)
-        return weights is not None and self.evidence.offer(Proposal(witness=weights))
+        return any(map(self.evidence.offer, cancelling(question, support, p[support])))
 
     def _ask_once(self) -> bool:
         """Ask the finders of the sign unless they were asked before; return whether they were asked now."""

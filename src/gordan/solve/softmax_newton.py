@@ -104,9 +104,7 @@ class SoftmaxLoss:
 
     def hessian_product(self, U: Array) -> Array:
         """Return the product of the Hessian in the scores with U, C (QU - Q(Q·U))."""
-        found = U - np.einsum("ij,ij->i", self.Q, U)[:, None]
-        found *= self.weights
-        return np.asarray(found)
+        return _bent(U, self.Q, self.weights)
 
     def line_search(self, line: Line, slope: float, time: Deadline) -> float:
         """Return t > 0 near the minimum along a line from these scores, whose slope at t = 0 is given."""
@@ -198,7 +196,8 @@ class SoftmaxNewton:
         slow = self.whole and TUNING.slow * before < self.square < TUNING.near * enough * enough
         if stale or small or slow:
             factor = self._factor(self.rows, self.loss)
-            self.factor, self.used_at_first = (self.factor, self.used_at_first) if factor is None else (factor, -1)
+            if factor is not None:
+                self.factor, self.used_at_first = factor, -1
             if self.whole and factor is not None:
                 self.used = self.used_at_first = 0
                 return -self._solved(gradient)
@@ -289,7 +288,12 @@ class SoftmaxNewton:
 
 def _hessian_product(x: Any, Q: Array, weights: Array, V: Array, b: Any) -> tuple[Array, Array]:
     """Return the share of some rows x in the product of the Hessian with V and b, and in that of a column of ones."""
-    U = x @ V + b
-    U -= np.einsum("ij,ij->i", Q, U)[:, None]
-    U *= weights
-    return x.T @ U, U.sum(0)
+    bent = _bent(x @ V + b, Q, weights)
+    return x.T @ bent, bent.sum(0)
+
+
+def _bent(U: Array, Q: Array, weights: Array) -> Array:
+    """Return C (QU - Q(Q·U)) for weights C Q."""
+    found = U - np.einsum("ij,ij->i", Q, U)[:, None]
+    found *= weights
+    return np.asarray(found)
