@@ -21,10 +21,10 @@ import gordan
 from gordan import InputError, LinearClassifier
 from gordan.certificates import elementary, standalone
 from gordan.certificates.matrix import CLAIM, Matrix
-from gordan.certificates.multinomial import Multinomial, Scores, _weakest_link
+from gordan.certificates.multinomial import Multinomial, Scores, _weakest_link, balancing
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
-from gordan.losses import balancing, softmax
+from gordan.losses import softmax
 from gordan.rows import stored
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense

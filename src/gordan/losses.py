@@ -132,39 +132,6 @@ def softmax(S: Array) -> Array:
     return Q
 
 
-# Masses that differ by this share of the smallest one are balanced: sums of so many terms have no more digits.
-BALANCED = 1e-14
-
-
-def balancing(S: Array, labels: Array, c: Array) -> Array:
-    """Return b of sum 0 with Σ c softmax(s + b) ≈ Σ c e_y, found by Newton's method as precisely as rounding allows."""
-    b, mass = np.zeros(S.shape[1]), np.bincount(labels, weights=c, minlength=S.shape[1])
-    best, least = b, math.inf
-    for _ in range(30):
-        Q = softmax(S + b)
-        weighted = c[:, None] * Q
-        own = weighted[np.arange(len(S)), labels]
-        # minus the weights of the other classes: c minus the own weight would lose the digits of a small difference
-        weighted[np.arange(len(S)), labels] = 0.0
-        others = weighted.sum(axis=1)
-        weighted[np.arange(len(S)), labels] = -others
-        g = weighted.sum(axis=0)
-        size = float(np.max(np.abs(g)))
-        if not size < least:
-            break
-        best, least = b, size
-        if size <= BALANCED * float(np.min(mass)):
-            break
-        full = weighted
-        full[np.arange(len(S)), labels] = own
-        H = np.diag(full.sum(axis=0)) - full.T @ Q
-        s = balancing_step(g, H)
-        if not np.isfinite(s).all():
-            break
-        b = b + s
-    return np.asarray(best - np.mean(best))
-
-
 def balancing_step(g: Array, H: Array) -> Array:
     """Return a Newton step of `balancing` for residual masses g with Jacobian H, NaN if H is singular.
 

@@ -37,9 +37,11 @@ from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing_step, softmax
-from gordan.rows import Block
+from gordan.rows import Block, in_threads, over_rows, threads_for
 
 ROOT2 = 1.4142135623730954  # not below √2
+# Masses that differ by this share of the smallest one are balanced: sums of so many terms have no more digits.
+BALANCED = 1e-14
 
 
 class Scores(NamedTuple):
@@ -268,15 +270,20 @@ class Multinomial:
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
         wider = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack))
         rounding = 1 + 4 * bounds.SUM_BLOCK * U
-        for part, s, radius, own, c in self._parts(scores, b):
+
+        def facts_of(part: slice, s: Array, radius: Array, own: Array, c: Array) -> tuple[Array, Any, Any]:
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
             signed[part], paid[part] = found.signed, found.paid
-            mixed += found.mixed(own, c).sum(axis=0)
+            by_class, more = found.drifts(s, norms[part] + in_norm) if slack != 1 else (np.zeros((0, self.k)), ())
+            sums = [[bounds.near_sum(np.ascontiguousarray(row)) * rounding for row in terms] for terms in (by_class.T, more)]
+            return found.mixed(own, c).sum(axis=0), *sums
+
+        for own_mixed, by_class, more in self._each_part(facts_of, scores, b):
+            mixed += own_mixed
             if slack != 1:
-                by_class, more = found.drifts(s, norms[part] + in_norm)
-                drifts += [bounds.near_sum(np.ascontiguousarray(row)) * rounding for row in by_class.T]
-                drift = Drift(*(have + bounds.near_sum(terms) * rounding for have, terms in zip(drift, more, strict=True)))
+                drifts += by_class
+                drift = Drift(*(have + sums for have, sums in zip(drift, more, strict=True)))
         v = self.X.remembered("block combination", signed, lambda: self.X.combination(signed))
         used, counted = np.flatnonzero(signed.any(axis=1)), self.c > 0
         sizes = norms[used] + in_norm
@@ -295,10 +302,18 @@ class Multinomial:
             Masses.of(signed, mixed),
         )
 
-    def _parts(self, scores: Scores, b: Any) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
-        """Yield slices of the rows with their scores, bounds on the errors of these, masks of their own classes, and their C."""
-        for part in parts_of(self.X.n, self.k):
-            yield part, *scores.enclosed(self.X, b, part), self.which[part, None] == np.arange(self.k), self.c[part]
+    def _each_part(self, work: Any, scores: Scores, b: Any) -> list[Any]:
+        """Return what `work` returns for slices of the rows, scores, bounds on their errors, masks of the own classes, and C."""
+
+        @ieee_floats()
+        def of_part(lo: int, hi: int) -> Any:
+            part = slice(lo, hi)
+            with np.errstate(over="ignore", invalid="ignore"):  # which every thread has for itself
+                own = self.which[part, None] == np.arange(self.k)
+                return work(part, *scores.enclosed(self.X, b, part), own, self.c[part])
+
+        ranges = [(part.start, part.stop) for part in parts_of(self.X.n, self.k)]
+        return in_threads(of_part, ranges, threads_for(len(ranges)))
 
     def _dual_below(self, plane: Array, b: Any, facts: Facts, slack: float) -> tuple[float, Array, float]:
         """Return a lower bound on D for these weights, V, and a bound on its error; those of α = C e_y if that is better.
@@ -354,13 +369,14 @@ class Multinomial:
                 masses, products = Masses(mixed, gains, losses, sum_share(max(rows), len(rows))), np.sum(each, axis=0)
             else:
                 signed, products, mixed = np.empty((self.X.n, self.k)), np.zeros((self.k, self.k)), np.zeros(self.k)
-                numbers = []
-                for part, s, radius, own, c in self._parts(Scores.of(self.X, w), b):
+
+                def balance_of(part: slice, s: Array, radius: Array, own: Array, c: Array) -> tuple[Array, Array, Array]:
                     found = weights_of(s, radius, own, c)
                     signed[part] = found.signed
-                    mixed += found.mixed(own, c).sum(axis=0)
-                    numbers.append(found.numbers(s, c))
-                    products += found.products(c)
+                    return found.mixed(own, c).sum(axis=0), found.numbers(s, c), found.products(c)
+
+                each_mixed, numbers, each_products = zip(*self._each_part(balance_of, Scores.of(self.X, w), b), strict=True)
+                mixed, products = sum(each_mixed, mixed), sum(each_products, products)
                 masses = Masses.of(signed, mixed)
         (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
         return Balance(masses, products, moved + 2 * self.k * LEAST_WEIGHT * self.X.n, worst, odd == 0)
@@ -490,3 +506,35 @@ def _weakest_link(products: Array) -> float:
         link[joined] = -math.inf
         link[nearest] = -math.inf
     return weakest
+
+
+def balancing(S: Array, labels: Array, c: Array) -> Array:
+    """Return b of sum 0 with Σ c softmax(s + b) ≈ Σ c e_y, found by Newton's method as precisely as rounding allows."""
+    n, k = S.shape
+    b, mass = np.zeros(k), np.bincount(labels, weights=c, minlength=k)
+    best, least = b, math.inf
+    for _ in range(30):
+        parts = over_rows(lambda lo, hi, b=b: _excess(S[lo:hi] + b, labels[lo:hi], c[lo:hi]), n, k)  # type: ignore[misc]
+        g, H = (np.sum(each, axis=0) for each in zip(*parts, strict=True))
+        size = float(np.max(np.abs(g)))
+        if not size < least:
+            break
+        best, least = b, size
+        if size <= BALANCED * float(np.min(mass)):
+            break
+        s = balancing_step(g, H)
+        if not np.isfinite(s).all():
+            break
+        b = b + s
+    return np.asarray(best - np.mean(best))
+
+
+def _excess(S: Array, labels: Array, c: Array) -> tuple[Array, Array]:
+    """Return Σ c (softmax(s) - e_y) over some rows, and its derivative in a b that is added to all scores."""
+    every, Q = np.arange(len(S)), softmax(S)
+    weighted = c[:, None] * Q
+    H = np.diag(weighted.sum(axis=0)) - weighted.T @ Q
+    # minus the weights of the other classes: c minus the own weight would lose the digits of a small difference
+    weighted[every, labels] = 0.0
+    weighted[every, labels] = -weighted.sum(axis=1)
+    return weighted.sum(axis=0), H

@@ -23,11 +23,11 @@ from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import Objective, Optimum, dense_slack
 from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, for_blocks, sum_share
-from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
+from gordan.certificates.multinomial import ROOT2, Multinomial, Scores, balancing
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.losses import Loss, balancing
+from gordan.losses import Loss
 from gordan.rows import Block
 
 # The distances at which the slope in b is computed, as multiples of the one at which it changes sign if all rows are as far from

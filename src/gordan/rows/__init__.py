@@ -28,7 +28,7 @@ from gordan.rows.reads import LONGEST_SUM
 from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
-from gordan.rows.threads import available, nonzero, over_rows
+from gordan.rows.threads import available, nonzero, over_rows, threads_for
 from gordan.rows.threads import run as in_threads
 from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_scores
 
@@ -66,4 +66,5 @@ __all__ = [
     "over_rows",
     "require_finite",
     "stored",
+    "threads_for",
 ]

@@ -90,14 +90,20 @@ def run(
     return parts
 
 
-def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
-    """Return work(lo, hi) for ranges of n rows, in their order; in IEEE arithmetic if the caller's arithmetic is."""
-    if n <= ROWS_PER_RANGE:
+def over_rows(work: Callable[[int, int], Part], n: int, k: int = 1) -> list[Part]:
+    """Return work(lo, hi) for ranges of n rows of k numbers, in their order; in IEEE arithmetic if the caller's arithmetic is."""
+    alone, shared = max(1, ROWS_PER_RANGE // k), max(1, ROWS_PER_THREAD // k)
+    if n <= alone:
         return [work(0, n)] if n else []
+    threads = threads_for(n // shared)
+    step = shared if threads > 1 else alone
+    return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], threads)
+
+
+def threads_for(most: int) -> int:
+    """Return how many threads to use for work on vectors over rows that is worth at most so many."""
     in_pool = threading.current_thread().name.startswith(POOL_NAME)  # a pool thread that waited for others might deadlock
-    threads = 1 if in_pool else min(available(), MAX_VECTOR_THREADS, n // ROWS_PER_THREAD)
-    step = ROWS_PER_THREAD if threads > 1 else ROWS_PER_RANGE
-    return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], max(1, threads))
+    return 1 if in_pool else max(1, min(available(), MAX_VECTOR_THREADS, most))
 
 
 def nonzero(values: Array) -> Array:

@@ -509,25 +509,27 @@ def _evaluated(task: Task, newton: Newton) -> tuple[Found, Array]:
 def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Yield the planes of Newton's method for the multinomial loss, as in `by_newton`; w has a column for each class."""
     assert task.which is not None
-    classes = len(task.classes)
-    first = _part_and_plane(task, by_all_classes) if w is None else None
+    rows, classes = task.rows, len(task.classes)
+    enough = rows.n / (_rows_per_column(task) * rows.d)  # at least 1 if there are enough rows to solve a part of them first
     newton: SoftmaxNewton | RowSoftmaxNewton
-    if w is None and first is None and RowSoftmaxNewton.suits(task.rows, classes):
-        newton = RowSoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, task.time)
+    waiting: SoftmaxNewton | None = None  # the method, as long as it may still be moved to the planes of a part
+    if w is None and enough < 1 and RowSoftmaxNewton.suits(rows, classes):
+        newton = RowSoftmaxNewton.start(rows, task.which, classes, task.c, task.free, task.time)
     else:
-        newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
-        if first is not None:  # with many classes, the plane of a part of the rows fits these too well, and is too long for all
-            part, found = first
-            assert part.which is not None
-            newton.gap()
-            newton.move(found.w - newton.W)
-            newton.prepare(part.rows, part.which, part.c)
-            w = newton.W
+        newton = SoftmaxNewton.start(rows, task.which, classes, task.c, task.free, w, task.time)
+        waiting = newton if w is None else None
+        # without several rows for each coefficient, a part says little about all rows
+        newton.unaided = w is None and not rows.sparse and enough < classes and not newton.small
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
-        begun = newton.steps > 0 or w is not None or not task.rows.in_memory
+        begun = newton.steps > 0 or w is not None or not rows.in_memory
         gap, upper, spent = newton.gap(), newton.value, task.time.passed and begun
+        if waiting is not None and not waiting.unaided and not spent:
+            moved = gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting)
+            waiting = None
+            if moved:
+                continue
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
             gap, upper = newton.gap(), newton.value
@@ -537,6 +539,21 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
             return
         if not newton.step(math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return
+
+
+def _moved_to_planes_of_part(task: Task, newton: SoftmaxNewton) -> bool:
+    """Move towards the planes of a part of the rows and begin with their preconditioner; return whether there is such a part.
+
+    These planes fit the part too well, and are too long for all rows.
+    """
+    first = _part_and_plane(task, by_all_classes)
+    if first is None:
+        return False
+    part, found = first
+    assert part.which is not None
+    newton.move(found.w - newton.W)
+    newton.prepare(part.rows, part.which, part.c)
+    return True
 
 
 def _half_square(gradient: Array, free: bool) -> float:

@@ -19,10 +19,11 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import factorized, solved
+from gordan.certificates.multinomial import balancing
 from gordan.deadlines import UNLIMITED, Deadline
-from gordan.losses import balancing, softmax
+from gordan.losses import softmax
 from gordan.memory import fits
-from gordan.rows import Rows
+from gordan.rows import Rows, over_rows
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_newton import Line, conjugate_gradients, line_search, second_moment
 
@@ -40,6 +41,9 @@ class Tuning:
     forcing: float = 0.15
     wanted: float = 0.7
     most_cg: int = 500
+    # Rows of well-conditioned columns need no preconditioner. Unless part of the rows provides one, conjugate gradients without
+    # it are tried first, in at most so many steps; a factorization is made once they do not end in time.
+    unaided: int = 12
     # The preconditioner is made anew once conjugate gradients take this many more steps than when it was new, times columns over
     # classes, for each matrix of second moments that it is made of: that is about the cost of a factorization.
     factor: float = 0.125
@@ -79,9 +83,24 @@ class SoftmaxLoss:
         return b, self.at(self.S + b)
 
     @cached_property
+    def _evaluated(self) -> tuple[Array, float]:
+        """The probabilities softmax(S) and the sum of the losses, which share their exponentials."""
+        Q = np.empty_like(self.S)
+
+        def part(lo: int, hi: int) -> float:
+            S, own = self.S[lo:hi], Q[lo:hi]
+            top = S.max(axis=1)
+            np.exp(np.subtract(S, top[:, None], out=own), out=own)
+            total = own.sum(axis=1)
+            own /= total[:, None]
+            return float(self.c[lo:hi] @ (np.log(total) + (top - S[np.arange(hi - lo), self.which[lo:hi]])))
+
+        return Q, math.fsum(over_rows(part, *self.S.shape))
+
+    @property
     def Q(self) -> Array:
         """The probabilities softmax(S)."""
-        return softmax(self.S)
+        return self._evaluated[0]
 
     @cached_property
     def weights(self) -> Array:
@@ -91,14 +110,12 @@ class SoftmaxLoss:
     @property
     def total(self) -> float:
         """The sum of the losses."""
-        top = self.S.max(axis=1)
-        losses = np.log(np.exp(self.S - top[:, None]).sum(axis=1)) + (top - self.S[np.arange(len(self.c)), self.which])
-        return float(self.c @ losses)
+        return self._evaluated[1]
 
     @property
     def gradient(self) -> Array:
         """The gradient in the scores, C (Q - e_y)."""
-        R = self.c[:, None] * self.Q
+        R = self.weights.copy()
         R[np.arange(len(self.c)), self.which] -= self.c
         return R
 
@@ -112,9 +129,14 @@ class SoftmaxLoss:
         own = float(c @ line.u[np.arange(len(c)), self.which])
 
         def derivatives(S: Array, U: Array) -> tuple[float, Callable[[], float]]:
-            Q = softmax(S)
-            mean = np.sum(Q * U, axis=1)
-            return float(c @ mean) - own, lambda: float(c @ (np.sum(Q * U * U, axis=1) - mean * mean))
+            def part(lo: int, hi: int) -> tuple[float, float]:
+                u, Q = U[lo:hi], softmax(S[lo:hi])
+                Q *= u
+                mean = Q.sum(axis=1)
+                return float(c[lo:hi] @ mean), float(c[lo:hi] @ (np.einsum("ij,ij->i", Q, u) - mean * mean))
+
+            slopes, bends = zip(*over_rows(part, *S.shape), strict=True)
+            return math.fsum(slopes) - own, lambda: math.fsum(bends)
 
         return line_search(line, derivatives, TUNING.slope_left * abs(slope), time)
 
@@ -129,6 +151,8 @@ class SoftmaxNewton:
     loss: SoftmaxLoss
     time: Deadline = UNLIMITED
     steps: int = 0
+    unaided: bool = False
+    """Whether conjugate gradients without a preconditioner are tried, and took few steps so far."""
     factor: Any = None
     """The factorization of the preconditioner."""
     used: int = 0
@@ -190,18 +214,19 @@ class SoftmaxNewton:
         self.factor, self.used_at_first = self._factor(rows, loss), -1
 
     def _direction(self, gradient: Array, enough: float) -> Array:
+        if self.unaided:
+            return self._conjugate_gradients(gradient, enough, TUNING.unaided)
         stale = self.factor is None or self.used > max(self.used_at_first, 0) + self._worth
-        small = self.whole and self.rows.n * len(self.W) <= NEWTON.at_once
         before, self.square = self.square, float(np.sum(gradient * gradient))
         slow = self.whole and TUNING.slow * before < self.square < TUNING.near * enough * enough
-        if stale or small or slow:
+        if stale or self.small or slow:
             factor = self._factor(self.rows, self.loss)
             if factor is not None:
                 self.factor, self.used_at_first = factor, -1
             if self.whole and factor is not None:
                 self.used = self.used_at_first = 0
                 return -self._solved(gradient)
-        V = self._conjugate_gradients(gradient, enough)
+        V = self._conjugate_gradients(gradient, enough, TUNING.most_cg)
         self.used_at_first = self.used if self.used_at_first < 0 else self.used_at_first
         return V
 
@@ -209,6 +234,11 @@ class SoftmaxNewton:
     def whole(self) -> bool:
         """Whether the matrix that is factorized is the whole Hessian."""
         return bool(self.W.size <= TUNING.most_factorized)
+
+    @property
+    def small(self) -> bool:
+        """Whether the whole Hessian is factorized at every step, because most of the time of a pass is the overhead of calls."""
+        return self.whole and self.rows.n * len(self.W) <= NEWTON.at_once
 
     @property
     def _moments(self) -> float:
@@ -255,15 +285,15 @@ class SoftmaxNewton:
             return solved(self.factor, r)
         return np.ascontiguousarray(solved(self.factor, r.T.reshape(-1)).reshape(r.shape[::-1]).T)
 
-    def _conjugate_gradients(self, gradient: Array, enough: float) -> Array:
+    def _conjugate_gradients(self, gradient: Array, enough: float, most: int) -> Array:
         """Return the direction with a residual of size `enough`, or of a share of the gradient if that is more."""
 
         def product(p: Array) -> Array:
             return np.asarray(self.J * p + self._curved(p))
 
         enough = max(enough, TUNING.forcing * math.sqrt(float(np.vdot(gradient, gradient))))
-        found = conjugate_gradients(product, -gradient, enough, TUNING.most_cg, self._solved, self.time)
-        self.used = found.steps
+        found = conjugate_gradients(product, -gradient, enough, most, self._solved, self.time)
+        self.used, self.unaided = found.steps, self.unaided and found.converged
         return found.s
 
     def _curved(self, V: Array) -> Array:
