@@ -31,12 +31,12 @@ from gordan.losses import Loss
 from gordan.rows import Block
 
 # The distances at which the slope in b is computed, as multiples of the one at which it changes sign if all rows are as far from
-# the origin as they are on average (with more rows times label vectors than MANY only the last two, since each costs as much as a
-# proof). If none of these is enough, as for a hinge for which many b are best, larger distances follow, some at a time, and then
+# the origin as they are on average: smaller ones hardly ever suffice, and each costs as much as a proof.
+# If none of these is enough, as for a hinge for which many b are best, larger distances follow, some at a time, and then
 # distances between the last two of these, in steps of the ratios BETWEEN, or with more than SEVERAL in those of ROUGHLY: these
 # steps are still narrower than those of NEAR, and are found with fewer distances.
-NEAR = np.array([0.75, 0.9, 1.05, 1.3])
-MANY, SEVERAL = 1 << 24, 1 << 16
+NEAR = np.array([1.05, 1.3])
+SEVERAL = 1 << 16
 FAR = np.split(4.0 ** np.arange(1, 41), (2, 8, 16, 24, 32))
 BETWEEN, ROUGHLY = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512]), 4.0 ** np.array([1 / 4, 1 / 16])
 
@@ -174,7 +174,7 @@ class Slopes:
             return np.asarray(np.where(proved, distance, math.inf).min(axis=1))
 
         best = np.full((2, len(near)), math.inf)
-        for multiples in (NEAR[-2:] if len(self.c) * len(near) > MANY else NEAR, *FAR):
+        for multiples in (NEAR, *FAR):
             best = np.minimum(best, nearest(np.broadcast_to(first * multiples[:, None], (2, len(multiples), len(near)))))
             if np.isfinite(best).all():
                 break
