@@ -102,7 +102,10 @@ def serve(requests: Any) -> None:
     warnings.simplefilter("ignore")
     data: tuple[Any, ...] = ()
     while True:
-        asked = requests.recv()
+        try:
+            asked = requests.recv()
+        except EOFError:  # the end of the measurements
+            return
         if len(asked) == 3:
             data = asked
             continue
