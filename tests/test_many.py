@@ -32,8 +32,11 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
+from gordan.losses import Loss
 from gordan.rows import memory, stored
-from gordan.solve import batches
+from gordan.rows.blocks import Blocks, Loadable
+from gordan.rows.memory import Dense
+from gordan.solve import batches, block_newton
 from gordan.verdicts import many as tables
 
 
@@ -844,6 +847,27 @@ def test_ctrl_c_ends_all_threads(wide, monkeypatch):
     found = gordan.minimize_loss(X, Y, loss="logistic")  # no table of planes for these rows: one column after the other
     assert np.count_nonzero(found.status == "interrupted") >= 4
     assert (found.objective[:, 0] <= found.objective[:, 1]).all()
+
+
+@pytest.mark.parametrize("held", ["memory", "blocks"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_ctrl_c_in_shared_passes_keeps_the_planes(loss, held, monkeypatch):
+    """The last planes of all columns are returned, with what they prove."""
+    if held == "memory" and loss == "hinge":
+        pytest.skip("columns of a hinge in memory share no passes")
+    r = np.random.default_rng(0)
+    X = r.standard_normal((3000, 120))
+    Y = np.where(X @ r.standard_normal((120, 5)) + 3 * r.standard_normal((3000, 5)) > 0, 1, -1)
+    stored = X if held == "memory" else Blocks([Loadable(3000, X.size, lambda: Dense(X))], 120, np.float64)
+    solved = gordan.minimize_loss(X, Y, loss=loss)
+    monkeypatch.setattr(block_newton.Table, "at", interrupting(block_newton.Table.at, 3))
+    found = gordan.minimize_loss(stored, Y, loss=loss)
+    assert (found.status == "interrupted").all()
+    assert found.w.any(axis=0).all()
+    assert (found.objective[:, 1] < 0.9 * 3000 * Loss(loss).at_zero(2)).all()  # better than w = 0
+    assert (found.objective[:, 0] <= solved.objective[:, 1]).all()
+    assert (solved.objective[:, 0] <= found.objective[:, 1]).all()
+    assert gordan.verify(found[1].certificate, X, Y[:, 1])
 
 
 def interrupting(function, calls):

@@ -443,6 +443,14 @@ def _room(x: Array, dx: Array) -> Array:
 # ---- losses --------------------------------------------------------------------------------------------------------------
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in `least_losses`, with the planes found so far, NaN where there are none, and the objectives."""
+
+    def __init__(self, planes: Array, asked: Objectives) -> None:
+        super().__init__()
+        self.planes, self.asked = planes, asked
+
+
 def least_losses(
     problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget
 ) -> tuple[Array | None, Array, Objectives]:
@@ -451,7 +459,7 @@ def least_losses(
     Planes are k × columns, with b last if there is one. Finders may add to the objectives: the smoothing of a hinge, or weights
     of the rows that prove more than those that follow from the planes. Planes are None for a hinge of rows in memory, and for
     many rows in memory that are sparse or `narrow`, unless `block_ascent` suits them: conjugate gradients for one label vector
-    leave out the rows that do not count in it, and cost less.
+    leave out the rows that do not count in it, and cost less. Ctrl-C in shared passes raises `Interrupted`.
     """
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
@@ -474,7 +482,12 @@ def least_losses(
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
         table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
         spent = (lambda: budget.spent) if storage.in_memory else table.spent
-        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
+        try:
+            W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
+        except KeyboardInterrupt:
+            for W in table.known:
+                found[lo : lo + size] = W.T
+            raise Interrupted(found, asked) from None
         found[lo : lo + size] = W.T
     return found, steps, asked
 

@@ -252,6 +252,8 @@ def minimize_many_losses(
         try:
             search = _search_budget(budget, problem.storage.in_memory)
             planes, steps, table = batches.least_losses(problem, signs, table, options.tol, search)
+        except batches.Interrupted as stop:
+            planes, table, columns.stopped = stop.planes, stop.asked, True
         except KeyboardInterrupt:
             columns.stopped = True
     rough, limited = planes, math.isfinite(budget.deadline) and problem.storage.in_memory and budget.max_iter is None
@@ -261,7 +263,8 @@ def minimize_many_losses(
     if rough is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
         optima = columns.prove(rough, table, options.tol)
         if not problem.storage.in_memory:  # column by column it would take as long again
-            columns.status[columns.open] = (columns.stop_reason if search.short else Status.NO_PROGRESS).value
+            ended = columns.stopped or search.short
+            columns.status[columns.open] = (columns.stop_reason if ended else Status.NO_PROGRESS).value
             columns.open[:] = False
 
     def solve(j: int, in_parallel: bool) -> LossResult:
@@ -462,9 +465,9 @@ class _Columns(Generic[One]):
         size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
         finite = np.flatnonzero(np.isfinite(planes).all(axis=1) & (planes.any(axis=1) | (not storage.in_memory)))
         for lo in range(0, len(finite), size):
-            # the first planes are proved even if the time is up, because otherwise they would have been found for nothing;
+            # the first planes are proved even if the search was stopped: otherwise they would have been found for nothing;
             # elsewhere than in memory this takes less time than the proofs for w = 0, column by column
-            if self.stopped or (self.budget.spent and lo > 0):
+            if (self.stopped or self.budget.spent) and lo > 0:
                 break
             own = finite[lo : lo + size]
             whole = len(own) == len(planes)
