@@ -39,9 +39,9 @@ TORCH = next(line for line in EXTRAS["test-gpu"] if line.startswith("torch=="))
 # Name: extras, further packages, and what is done there (a function of this file, or a page).
 ENVIRONMENTS = {
     "core": ((), (), ("alone", "demo", "doctests", "missing", "README.md")),
-    "plot": (("plot",), (), ("plot",)),
+    "plot": (("plot",), (), ("plot", "doctests")),
     "data": (("data",), (), ("data",)),
-    "report": (("report",), (), ("report",)),
+    "report": (("report",), (), ("report", "doctests")),
     "dask": (("dask",), (), ("dask",)),
     "stats": (("stats",), (), ("stats",)),
     "gpu": (("gpu",), (TORCH,), ("gpu",)),
@@ -52,6 +52,8 @@ ENVIRONMENTS = {
 HELD = ("gordan/py.typed", "gordan/data/iris.csv", "gordan/data/rash.csv", "gordan/report/page.html", "gordan/report/page.css")
 # Not imported where it is not installed: it is made of kernels.
 NEEDS_TRITON = "gordan.rows.triton_kernels"
+# Packages whose examples need an extra: the module that it brings.
+NEEDS_EXTRA = {"gordan.plots": "matplotlib", "gordan.report": "plotly"}
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------
@@ -196,15 +198,18 @@ def demo():
 
 
 def doctests():
-    """The examples in the docstrings of the wheel."""
+    """The examples in the docstrings of the wheel; those that need an extra run where it is installed."""
     import gordan
 
+    os.environ["MPLBACKEND"] = "Agg"
+    without = {package for package, module in NEEDS_EXTRA.items() if importlib.util.find_spec(module) is None}
     names = {module.name for module in pkgutil.walk_packages(gordan.__path__, "gordan.")} - {NEEDS_TRITON, "gordan.__main__"}
+    names = {name for name in names if not name.startswith(tuple(without))}
     results = [doctest.testmod(importlib.import_module(name)) for name in ("gordan", *sorted(names))]
     attempted = sum(result.attempted for result in results)
     assert not sum(result.failed for result in results)
     assert attempted > 20
-    print(f"{attempted} examples in {len(names) + 1} modules (not {NEEDS_TRITON})")
+    print(f"{attempted} examples in {len(names) + 1} modules (not {', '.join(sorted({NEEDS_TRITON, *without}))})")
 
 
 def page(path):
@@ -236,6 +241,7 @@ def missing():
 
     X, y, file = iris()
     model = gordan.MaxMarginClassifier().fit(X[:, :2], y)
+    least = gordan.LinearClassifier().fit(X, y)
     trace = gordan.play(X * y[:, None], "smooth_perceptron", 3)
     Path("some.parquet").write_bytes(b"PAR1")
     calls = {
@@ -243,6 +249,7 @@ def missing():
             lambda: gordan.BoundaryDisplay.from_estimator(model, X[:, :2], y),
             lambda: gordan.MarginDisplay.from_estimator(model, X[:, :2], y),
             lambda: gordan.ConvergenceDisplay.from_trace(trace),
+            lambda: gordan.ProvedDisplay.from_estimator(least, X, y),
         ],
         "data": [lambda: read("some.parquet"), trace.to_frame, gordan.diagnose(X, y).to_frame],
         "stats": [lambda: gordan.diagnose("y ~ x", data={"x": X[:, 0], "y": y})],
@@ -269,7 +276,7 @@ def missing():
 
 
 def plot():
-    """Three pictures."""
+    """Four pictures."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -278,10 +285,12 @@ def plot():
     X, y, _ = iris()
     model = gordan.MaxMarginClassifier().fit(X[:, :2], y)
     trace = gordan.play(X * y[:, None], "smooth_perceptron", 30)
+    least = gordan.LinearClassifier().fit(X, y)
     displays = [
         gordan.BoundaryDisplay.from_estimator(model, X[:, :2], y),
         gordan.MarginDisplay.from_estimator(model, X[:, :2], y),
         gordan.ConvergenceDisplay.from_trace(trace),
+        gordan.ProvedDisplay.from_estimator(least, X, y),
     ]
     for display in displays:
         display.figure_.savefig("picture.png")

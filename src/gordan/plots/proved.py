@@ -82,9 +82,9 @@ class ProvedDisplay:
 
     def plot(self, ax: Any = None, *, bins: int = 40) -> ProvedDisplay:
         """Draw the histogram on `ax`, or in a new figure if it is None, with a tick below for each misclassified row."""
+        self.ax_ = ax = axes_or_new(ax, "ProvedDisplay.plot")  # first: without matplotlib, it says what to install
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-        self.ax_ = ax = axes_or_new(ax, "ProvedDisplay.plot")
         self.figure_ = ax.figure
         floor = float(np.min(self.ahead, where=self.ahead > 0, initial=np.inf))
         floor, top = (floor, float(np.max(self.ahead))) if np.isfinite(floor) else (0.5, 1.0)
