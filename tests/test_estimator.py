@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import pickle
 import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -963,3 +965,31 @@ def test_a_loaded_classifier_fits_several_classes_as_the_saved_one_did(multi_cla
     kept = classes > Y_IRIS
     MaxMarginClassifier(multi_class=multi_class, **quiet).fit(X_IRIS[kept], Y_IRIS[kept]).save(tmp_path / "m.gordan")
     assert gordan.load(tmp_path / "m.gordan").multi_class == loaded
+
+
+@pytest.mark.parametrize("options", [{}, {"multi_class": "ovr"}, {"labels": True}])
+def test_ctrl_c_ends_the_fit_and_not_only_one_of_its_problems(options, monkeypatch):
+    # whatever a problem makes of Ctrl-C (here the first one catches it and goes on to the end), the others are not begun
+    begun = []
+
+    def attempts(self, *given):
+        begun.append(given[0])
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *given)
+
+    original = fitting.Fitting._attempts
+    monkeypatch.setattr(fitting.Fitting, "_attempts", attempts)
+    monkeypatch.setattr(fitting.Fitting, "hard_margins_together", lambda self, problems: ({}, [*range(len(problems))]))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 4
+    Y = np.eye(4, dtype=int)[y] if options.pop("labels", False) else y
+    before = signal.getsignal(signal.SIGINT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InseparableWarning)
+        with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\).*fit again without interrupting it"):
+            model = MaxMarginClassifier(**options).fit(X, Y)
+    assert begun == [0]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not model.coef_[1:].any()
+    assert len(model.predict(X)) == len(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
+from gordan.estimators.interrupts import InterruptFlag
 from gordan.estimators.multiclass import Binary
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model
@@ -166,7 +168,8 @@ class MaxMarginClassifier(Planes, Parameters):
         check_parameters(self)
         fitting = self._fitting(Fitting, X, y, sample_weight)
         problems = list(fitting.problems())
-        outcomes = self._outcomes(fitting, problems)
+        with InterruptFlag() as flag:
+            outcomes = self._outcomes(replace(fitting, interrupted=flag.is_set), problems)
         self._keep(fitting.kind, fitting.classes, [outcome.plane for outcome in outcomes])
         self._describe(problems, y, sample_weight)
         self._keep_runs(outcomes, fitting.X.n)

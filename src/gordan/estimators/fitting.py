@@ -233,6 +233,8 @@ class Fitting:
     words: Words = IN_PYTHON
     sample: Any = None
     """The sample weights, without the class weights that `weights` include."""
+    interrupted: Callable[[], bool] = bool
+    """Whether Ctrl-C was pressed in this fit: problems that were not started by then are left out."""
 
     @property
     def kind(self) -> str:
@@ -295,7 +297,7 @@ class Fitting:
         `start` are weights over all rows of X; `hard` is the hard margin if it was found together with others, and `least` the
         plane of least loss if that is to be used instead.
         """
-        if k > 0 and hard is None and least is None and time.perf_counter() >= self.deadline:
+        if hard is None and least is None and self._ends_before(k):
             return self._not_started(binary)
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few exist at a time
         checkpoints = self._checkpoints(k)
@@ -312,9 +314,11 @@ class Fitting:
         """
         none, tried = self._checkpoints(0), {}  # there are no checkpoints for multilabel y
         for k, binary in enumerate(problems):
-            if k == 0 or k in hard or time.perf_counter() < self.deadline:
+            if k in hard or not self._ends_before(k):
                 tried[k] = self._attempts(k, self.X, binary, starts[k], none, hard.get(k))
         softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
+        if self.interrupted():  # these planes would be found one after the other
+            tried, softened = {k: attempts for k, attempts in tried.items() if k not in softened}, []
         found = self._loss_fitting(self.X).results([problems[k] for k in softened])
         least = dict(zip(softened, found, strict=True))
         return [
@@ -353,6 +357,8 @@ class Fitting:
         If one class against the rest needed a loss, the other classes are fitted by that loss too; they need no outcome before.
         """
         by_loss = {k: each for k, each in outcomes.items() if each.plane.loss is not None}
+        if self.interrupted():
+            return [outcomes.get(k) or self._not_started(binary) for k, binary in enumerate(problems)]
         if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
@@ -477,15 +483,20 @@ class Fitting:
             else 0,
         )
 
+    def _ends_before(self, k: int) -> bool:
+        """Return whether the fit ends before problem k: Ctrl-C was pressed, or no time is left. The first one gets some time."""
+        return self.interrupted() or (k > 0 and time.perf_counter() >= self.deadline)
+
     def _not_started(self, binary: Binary) -> Outcome:
-        """Return the outcome for a problem for which no time was left: the class of larger weight is predicted."""
+        """Return the outcome for a problem that was not started: the class of larger weight is predicted."""
+        status = Status.INTERRUPTED if self.interrupted() else Status.TIME_LIMIT
         about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.X.d)
         claim = Certificate(
             "bracket", self.intercept.value, *about, lower=0.0, upper=math.inf, norm=float(self.options.norm), nu=self.options.nu
         )
         plane = Plane(*_constant_plane(binary, self.X.d), (0.0, math.inf), self.options.nu, None, claim)
-        sentence, rows, dual = "stopped (time-limit): it was not started", np.empty(0, np.int64), np.empty(0)
-        return Outcome(binary, plane, Status.TIME_LIMIT, sentence, None, rows, dual, None, 0, 0.0, 0.0, stopped=True)
+        sentence, rows, dual = f"stopped ({status}): it was not started", np.empty(0, np.int64), np.empty(0)
+        return Outcome(binary, plane, status, sentence, None, rows, dual, None, 0, 0.0, 0.0, stopped=True)
 
     def _plane(self, binary: Binary, d: int, hard: MarginResult, result: MarginResult) -> Plane:
         """Return the plane of a result, or a constant one if it has none; `hard` is the result for the nu asked for."""
