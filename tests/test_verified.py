@@ -826,3 +826,17 @@ def test_scores_are_off_by_as_much_as_their_terms_say():
         for more, positive in ((-2.0, False), (0.5, False), (2.0, True)):
             added = across + row.T * (more * scores.off[0] * np.abs(across).max() / (row @ row.T))
             assert scores.positive(added).tolist() == [positive]
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_growing_c_separates_sparse_rows_or_lets_them_cancel(intercept, noise):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((900, 150), density=0.1, rng=rng, format="csr")
+    y = (X @ rng.standard_normal(150) > 0) ^ (rng.random(900) < noise)
+    question = asked(X, y, intercept)
+    evidence = Evidence(question)
+    (proposal,) = overlapping.by_least_loss(question, evidence, None)
+    assert evidence.offer(proposal) == (noise == 0)
+    if noise:
+        assert evidence.upper <= 2 * overlapping.CANCELLED * question.unit_rows.R

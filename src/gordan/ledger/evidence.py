@@ -84,10 +84,12 @@ class Hints:
     """Unproved information that finders pass on to each other.
 
     `suspects` are rows that may cancel, and `broken` is the smallest share of rows that any plane had on the wrong side.
+    `cancelled` tells whether rows cancel up to rounding that are too many for a proof.
     """
 
     suspects: Array | None = None
     broken: float = 1.0
+    cancelled: bool = False
 
 
 @dataclass(eq=False)

@@ -125,6 +125,10 @@ def _sparse(question: Question, evidence: Evidence) -> bool:
     return question.rows.sparse and _in_memory(question, evidence)
 
 
+def _sparse_of_many_columns(question: Question, evidence: Evidence) -> bool:
+    return _sparse(question, evidence) and overlapping.has_many_columns(question)
+
+
 def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
     many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
@@ -141,6 +145,11 @@ def _badly_scaled(question: Question, evidence: Evidence) -> bool:
 
 def _beyond_exact_arithmetic(question: Question, evidence: Evidence) -> bool:
     return not separation.suits_exact_arithmetic(question) and _well_scaled(question, evidence)
+
+
+def _suits_working_set(question: Question, evidence: Evidence) -> bool:
+    """Return whether a game on few rows may decide: not where rows seem to cancel that have entries in thousands of columns."""
+    return _beyond_exact_arithmetic(question, evidence) and not evidence.hints.cancelled
 
 
 def _may_overlap(question: Question, evidence: Evidence) -> bool:
@@ -173,6 +182,7 @@ def _nearly_separable(question: Question, evidence: Evidence) -> bool:
     """Return whether one game decides, or a plane has few rows on its wrong side, and not so many rows that samples overlap."""
     rows = question.rows
     few_wrong = evidence.hints.broken <= MAX_WRONG_SHARE and rows.entries <= double_oracle.MAX_VISITED * rows.d**2
+    few_wrong = few_wrong and not evidence.hints.cancelled
     return _decided_by_one_game(question, evidence) or (few_wrong and _playable(question, evidence))
 
 
@@ -278,6 +288,8 @@ FINDERS = (
     Finder("suspects", _sparing(overlapping.by_suspects), sign=_dense_and_many, width=_dense_and_many),
     # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
     Finder("few columns", _sparing(overlapping.by_few_columns), sign=_sparse, width=_sparse_and_likely_inseparable),
+    # A plane, or weights with which sparse rows of many columns nearly cancel. Some hundred steps of conjugate gradients.
+    Finder("least loss", overlapping.by_least_loss, sign=_sparse_of_many_columns),
     # Plane and weights for rows on a device, from games on few of them. A pass and some tens of d × d systems for each game.
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.
@@ -297,7 +309,7 @@ FINDERS = (
     # exact solve.
     Finder("nearly dependent columns", untangling.by_untangling, sign=_may_have_nearly_dependent_columns),
     # Rows that cancel, or a plane, for any data. A pass and a game on about 2d rows, with their Gram matrix, for each round.
-    Finder("working set", separation.by_working_set, sign=_beyond_exact_arithmetic),
+    Finder("working set", separation.by_working_set, sign=_suits_working_set),
     # Rows that cancel, or a plane, in rational arithmetic, where floats cannot decide. Grows with n·d²·digits; up to 2,000 rows.
     Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard_margin),
     # Rows that cancel, or a plane of hardly positive margin, where all others failed. Up to 4,000 rounds of n·d² multiplications.

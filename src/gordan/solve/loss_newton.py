@@ -153,6 +153,8 @@ class Newton:
     """The length of a gradient that is small enough in the end."""
     cg_steps: int = 0
     """The largest number of steps of conjugate gradients so far."""
+    products: int = 0
+    """The number of products with AᵀhA so far, each of which is one step of conjugate gradients and costs two passes."""
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
@@ -306,6 +308,7 @@ class Newton:
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         found = conjugate_gradients(lambda p: self.J * p + rows.curved(h, p), -gradient, enough, most, precondition, self.time)
         self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
+        self.products += found.steps
         return found.s
 
 

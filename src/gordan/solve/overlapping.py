@@ -5,7 +5,9 @@ A_i·w < 1 cancel with weights p > 0. Unlike those of a vertex these are many ro
 few steps of linear algebra find and prove them. Where the rows are separable instead, the loss falls to 0 along a separator.
 
 Sparse rows of many columns, such as the dummies of a factor with thousands of levels, often overlap already in the rows that have
-entries in few columns only. These are looked at first, without the other columns.
+entries in few columns only. These are looked at first, without the other columns. Where the rows that cancel have entries in too
+many columns for such a proof, as those of text with noisy labels do, the loss still shows which way it is: by conjugate gradients
+either a separator is found, or weights with which the rows cancel up to rounding, and which bound the margin.
 
 Each step is the least-squares solution for the active rows, as in O. L. Mangasarian, A finite Newton method for classification,
 Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and the step is exact.
@@ -14,6 +16,7 @@ Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
+from gordan.solve.loss_newton import Newton
 from gordan.solve.separation import are_many, ascent_of
 
 # benchmarks/overlap.py times what these constants decide.
@@ -40,6 +44,11 @@ FEWEST_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
 # A sample of sparse rows is taken where they are more than twice this many times the columns, and one of the rows with few
 # columns where they are more than this many times these columns.
 SAMPLED_ROWS_PER_COLUMN, MOST_ROWS_PER_COLUMN = 16, 8
+# Where there are more than MAX_COLUMNS, C begins at 1 and is multiplied by this whenever the gradient is at most this share of w.
+C_GROWTH, SMALL_GRADIENT = 100.0, 1e-2
+# Rows of norm at most 1 are taken to cancel at this ‖Aᵀp‖. The search ends after this many products with AᵀhA, and this many
+# steps; sets of benchmarks/everyday.py take a few hundred and about thirty.
+CANCELLED, MAX_PRODUCTS, MAX_LOSS_STEPS = 1e-10, 5000, 200
 # Systems of equations that are solved for a set of rows, about.
 SYSTEMS = 8
 # Copies of the rows that exist at a time.
@@ -126,6 +135,46 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
         if not wrong:
             return
         inside = np.sort(np.concatenate((inside, lowest[outside][: min(count, max(wrong, A.d))])))
+
+
+def has_many_columns(question: Question) -> bool:
+    """Return whether there are too many columns for `by_newton_steps`."""
+    return question.margin.intercept.columns(question.counted.X.d) > MAX_COLUMNS
+
+
+def by_least_loss(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+    """Propose a plane that separates the rows, or weights with which they cancel up to rounding, for any number of columns.
+
+    The plane that minimizes ½‖w‖² + ½CΣ(1 - A_i·w)₊² tends to that of the largest margin as C grows, where there is one.
+    Otherwise w stays bounded and ‖Aᵀp‖ = ‖w‖/C tends to 0, which bounds every margin without proving that none is positive.
+    Costs two passes over the rows of weight for each step of conjugate gradients, a few hundred of them.
+    """
+    A, budget, C = question.unit_rows.A, question.budget, 1.0
+    newton = Newton.start(A, question.margin.intercept.exists, time=budget.time)
+    p = np.ones(A.n)
+    while newton.products <= MAX_PRODUCTS and newton.steps <= MAX_LOSS_STEPS and not budget.spent:
+        v, w = newton.combine(p), newton.J * newton.w
+        if float(np.linalg.norm(v)) <= CANCELLED * float(np.sum(p)):
+            evidence.hints.cancelled = True
+            break
+        while w.any() and float(np.linalg.norm(w - C * v)) <= SMALL_GRADIENT * float(np.linalg.norm(w)):
+            C *= C_GROWTH
+        moved = newton.step(w - C * v, partial(_weights, C), partial(_curvature, C), C * p)
+        if newton.steps and float(np.min(newton.z)) > 0:
+            yield Proposal(*A.plane(newton.w))
+            return
+        p = np.maximum(1 - newton.z, 0.0)
+        if not moved:
+            break
+    yield Proposal(p=p / np.sum(p))
+
+
+def _weights(C: float, z: Array) -> Array:
+    return np.asarray(C * np.maximum(1 - z, 0.0))
+
+
+def _curvature(C: float, z: Array, alpha: Array) -> Array:
+    return np.asarray(C * (z < 1))
 
 
 def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
