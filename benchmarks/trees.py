@@ -1,8 +1,9 @@
 """Two versions of gordan on the same calls: `python benchmarks/trees.py OLD NEW --data DATA [--repeats 5] [--only separate]`.
 
 OLD and NEW are checkouts (folders with `src/gordan`). Each has a process of its own that has everything imported and compiled;
-they take turns on every call, so that what else the machine does hits both alike, and medians are compared. Statuses must be the
-same and intervals must overlap. The last lines give the geometric mean of the ratios NEW/OLD and the largest one, by call.
+they take turns on every call, so that what else the machine does hits both alike, and medians are compared, with `--processor`
+of processor time. Statuses must be the same and intervals must overlap. The last lines give the geometric mean of the ratios
+NEW/OLD and the largest one, by call, and the cells above the largest ratio that is promised.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LIMIT = 60.0
+# Ratios up to this are promised for every cell.
+PROMISED = 1.3
 # Calls by name: what is asked, as Python that sees gordan, np, X and y, and whether (lower, upper) is compared.
 CALLS = {
     "separate": "gordan.separate(X, y, time_limit=LIMIT)",
@@ -51,7 +53,7 @@ def load(key: str):
 
 
 def serve() -> None:
-    """Answer calls from standard input: a line names a set and a call, or "stop"."""
+    """Answer calls from standard input: a line names a set, a call, its time limit and whether processor time is measured."""
     import time
 
     import numpy as np
@@ -62,16 +64,17 @@ def serve() -> None:
     os.dup2(2, 1)
     kept = None
     for line in sys.stdin:
-        key, call = json.loads(line)
+        key, call, limit, processor = json.loads(line)
+        clock = time.process_time if processor else time.perf_counter
         if kept is None or kept[0] != key:
             X, y = load(key)
             kept = key, X, y, None
         _, X, y, certificate = kept
-        names = {"gordan": gordan, "np": np, "X": X, "y": y, "LIMIT": LIMIT, "certificate": certificate}
+        names = {"gordan": gordan, "np": np, "X": X, "y": y, "LIMIT": limit, "certificate": certificate}
         if call == "verify" and certificate is None:
-            names["certificate"] = gordan.separate(X, y, time_limit=LIMIT).certificate
+            names["certificate"] = gordan.separate(X, y, time_limit=limit).certificate
             kept = key, X, y, names["certificate"]
-        begin = time.perf_counter()
+        begin = clock()
         try:
             found = eval(CALLS[call], names)
             told = {
@@ -80,14 +83,15 @@ def serve() -> None:
             }
         except Exception as error:
             told = {"status": f"{type(error).__name__}: {error}"[:120], "margin": None}
-        told["seconds"] = time.perf_counter() - begin
+        told["seconds"] = clock() - begin
         print(json.dumps(told), file=answers, flush=True)
 
 
 class Tree:
     """The process of one checkout."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limit: float, processor: bool) -> None:
+        self.limit, self.processor = limit, processor
         path = os.pathsep.join([str(folder.absolute() / "src"), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = os.environ | {"PYTHONPATH": path}
         command = [sys.executable, __file__, "--serve"]
@@ -97,7 +101,7 @@ class Tree:
         """One timed call."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(json.dumps([key, call]), file=self.process.stdin, flush=True)
+        print(json.dumps([key, call, self.limit, self.processor]), file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
 
@@ -115,6 +119,8 @@ def main() -> None:
     parser.add_argument("new", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=60.0, help="time limit of a call, in seconds")
+    parser.add_argument("--processor", action="store_true", help="compare processor time, which other programs hardly change")
     parser.add_argument("--only", nargs="*", choices=CALLS, default=[*CALLS])
     parser.add_argument("--sets", nargs="*", help="names of sets; all if left out")
     options = parser.parse_args()
@@ -122,7 +128,7 @@ def main() -> None:
 
     keys = [str(options.data / f"{name}.npz") for name in sets.names(options.data)] if options.data else []
     keys = [key for key in (*keys, *MADE) if not options.sets or Path(key).stem in options.sets or key in options.sets]
-    trees = Tree(options.old), Tree(options.new)
+    trees = [Tree(folder, options.limit, options.processor) for folder in (options.old, options.new)]
     ratios: dict[str, list[tuple[float, str]]] = {call: [] for call in options.only}
     for key in keys:
         for call in options.only:
@@ -144,6 +150,8 @@ def main() -> None:
     for call, found in ratios.items():
         mean = math.exp(statistics.mean(math.log(ratio) for ratio, _ in found))
         print(f"{call:17s} geometric mean {mean:.3f}, largest {max(found)[0]:.2f} ({max(found)[1]})")
+    above = sorted(((ratio, f"{name}, {call}") for call, found in ratios.items() for ratio, name in found if ratio > PROMISED))
+    print(f"above {PROMISED}: " + ("; ".join(f"{name} ({ratio:.2f})" for ratio, name in reversed(above)) or "none"))
 
 
 if __name__ == "__main__":
