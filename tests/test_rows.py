@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.compiling import compiled, compiled_exactly
-from gordan.rows import Ascent, Face, Offset, StoppingRule, equalize_scores, mapped, memory, threads
+from gordan.rows import Ascent, Face, Offset, StoppingRule, equalize_scores, mapped, memory, threads, visiting
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, SparseBlock
@@ -457,6 +458,16 @@ def test_ascent_ends_when_it_is_quiet(storage):
     assert turned[0][0] == 1
     assert turned[1][0] > 1
     assert turned[1][1] < turned[0][1]
+
+
+@pytest.mark.parametrize("quiet", [1.0, 0.05, -1.0])
+def test_a_deadline_that_is_far_changes_no_ascent(quiet, monkeypatch):
+    """With a deadline the epochs are run in pieces, here of one epoch each."""
+    monkeypatch.setattr(visiting, "SECONDS_PER_CHECK", 0.0)
+    with_deadline, without = ascent("dense")[0], ascent("dense")[0]
+    with_deadline.deadline = time.perf_counter() + 1000
+    assert with_deadline.run_epochs(20, quiet=quiet) == without.run_epochs(20, quiet=quiet)
+    assert with_deadline.x.tolist() == without.x.tolist()
 
 
 @pytest.mark.parametrize("empty", [0, 500])  # columns that no row uses: sparse rows are then visited without them

@@ -105,10 +105,11 @@ def ascend(
 
     `bend` is the coefficient of x_i in its gradient beside A_i·w: one for each row, or a single 0. `shrinking` holds the number
     of active rows and the violations beyond which a row is shrunk, `stream` the state of the random numbers; both carry over from
-    one call to the next. Stops early if the share of rows that reach or leave a bound falls to `quiet`.
+    one call to the next. Stops early if the share of rows that reach or leave a bound falls to `quiet`; returns whether it did,
+    in the last epoch too, or whether there is nothing left to do.
     """
     d = w.shape[0] - 1
-    state = stream[0]
+    state, stopped = stream[0], False
     active, floor, ceiling = np.int64(shrinking[0]), shrinking[1], shrinking[2]
     for epoch in range(epochs):
         state = shuffle(rows, active, state)
@@ -138,10 +139,12 @@ def ascend(
         tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)
         ceiling = most if most > 0.0 else np.inf
         floor = least if least < 0.0 else -np.inf
-        if (until_separated and lowest > 0.0) or most - least <= SOLVED_VIOLATION or tally[TURNED] <= quiet:
+        stopped = (until_separated and lowest > 0.0) or most - least <= SOLVED_VIOLATION or tally[TURNED] <= quiet
+        if stopped:
             break
     shrinking[0], shrinking[1], shrinking[2] = active, floor, ceiling
     stream[0] = state
+    return stopped
 
 
 @compiled

@@ -108,12 +108,12 @@ class Ascent:
         piece = max(1, min(epochs, first))
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
-            kernel(
+            stopped = kernel(
                 _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.shrinking, caps, bend, steps,
                 self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])
-            if tally[3] < piece:
+            if stopped:  # perhaps in the last epoch of the piece
                 break
             piece = min(epochs - done, max(1, int(piece * SECONDS_PER_CHECK / max(time.perf_counter() - begin, 1e-9))))
         rows.passes += tally[0] / rows.n
