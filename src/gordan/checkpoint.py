@@ -26,7 +26,7 @@ import numpy as np
 
 from gordan import schema
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.io import container
 from gordan.io.files import require_writable
 from gordan.rows import Rows
@@ -135,10 +135,8 @@ class Checkpoint:
                 f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
                 "; use the version that wrote it, or remove it to start over"
             )
-        try:
+        with input_errors(f"{self.path} is damaged", ValueError):
             return schema.fields(header, HEAD, "a checkpoint"), arrays
-        except ValueError as error:
-            raise InputError(f"{self.path} is damaged: {error}") from None
 
 
 def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
@@ -260,11 +258,9 @@ def _serialized(value: Any, arrays: _Arrays) -> Any:
 def _named(value: Any) -> str:
     """Return the name of the type of the value, or raise an InputError if it could not be found by that name."""
     name = type(value).__name__
-    try:
+    with input_errors(f"a {name} cannot be kept in a checkpoint", ValueError):
         if _type(name, _names(type(value)) or ()) is not type(value):
             raise ValueError("another one is at the top of a module")
-    except ValueError as error:
-        raise InputError(f"a {name} cannot be kept in a checkpoint: {error}") from None
     return name
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 # How NumPy prints its scalars; messages show only what is inside, which is what the user passed.
@@ -19,6 +20,15 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(SCALAR.sub(lambda found: found[1] or found[2], message))
+
+
+@contextmanager
+def input_errors(prefix: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Return a context in which exceptions of these kinds are InputErrors whose message has this prefix."""
+    try:
+        yield
+    except kinds as error:
+        raise InputError(f"{prefix}: {error}") from None
 
 
 def did_you_mean(given: object, names: Iterable[object]) -> str:

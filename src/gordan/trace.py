@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, relative_width
-from gordan.errors import InputError, import_extra
+from gordan.errors import InputError, import_extra, input_errors
 from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed, strict_json
 
 FORMAT = "gordan-trace-1"
@@ -147,16 +147,12 @@ class Trace:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trace:
         """Read a trace that `save` wrote, or raise an InputError."""
-        try:
+        with input_errors(f"{path} is not a trace", ValueError, RecursionError):
             content = strict_json(Path(path).read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a trace: {error}") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise InputError(f"{path} is not a trace this version can read (format {FORMAT!r} expected)")
-        try:
+        with input_errors(f"{path} is damaged", KeyError, TypeError, ValueError, OverflowError):
             return _from_plain(content)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{path} is damaged: {error}") from None
 
     @staticmethod
     def of(moments: Sequence[Moment], **facts: Any) -> Trace:

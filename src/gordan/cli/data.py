@@ -34,7 +34,7 @@ from gordan.cli.options import (
     Sep,
     Thousands,
 )
-from gordan.errors import InputError, did_you_mean
+from gordan.errors import InputError, did_you_mean, input_errors
 from gordan.io import read
 from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
@@ -358,10 +358,8 @@ def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
     if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
         raise InputError(f"--weight names a column of a CSV, TSV, Parquet or .npy file, which {path} is not")
     left_out = [*columns["drop"], -1 if columns["label"] is None else columns["label"]]
-    try:
+    with input_errors(f"--weight {weight}", InputError):
         found = read(path, **columns | {"label": weight, "drop": left_out}).y
-    except InputError as error:
-        raise InputError(f"--weight {weight}: {error}") from None
     if found is None or found.dtype.kind not in "iuf":
         raise InputError(f"--weight {weight}: this column of {path} holds text; weights must be numbers")
     return np.asarray(found, dtype=np.float64)

@@ -530,17 +530,13 @@ class Fitting:
 
         is_final = isinstance(options.method, str) and options.method in ("auto", "double_oracle")
         narrow = min(options.tol, FINAL_GAP)
-        try:
+        with binary.naming_errors:
             file = None if checkpoint is None else Checkpoint(checkpoint)
             first = run(options.method, narrow if is_final else options.tol, start, file)
             if is_final or first.stated_witness is not None or self._stopped(first) or first.gap <= FINAL_GAP:
                 return Attempt(first, first)
             finished = run("auto", narrow, first)
             return Attempt(first, finished if finished.gap < first.gap else first)
-        except InputError as error:
-            if binary.is_whole:
-                raise
-            raise InputError(f"{binary.name}: {error}") from None
 
     def _wants_estimate(self, binary: Binary) -> bool:
         """Return whether the leave-one-out error of this problem is estimated."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.rows import column_names
 
 
@@ -20,10 +20,8 @@ def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
     if np.ma.is_masked(Y):
         raise InputError("Y has masked entries; every row needs 0 or 1 in every column")
     table = Y.toarray() if is_sparse(Y) else Y.to_numpy() if hasattr(Y, "to_numpy") else Y
-    try:
+    with input_errors("Y is not a table of labels", ValueError):
         array = np.asarray(table)
-    except ValueError as error:
-        raise InputError(f"Y is not a table of labels: {error}") from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"X has {n} rows but Y has shape {array.shape}; pass a table with {n} rows and a column for each label")
     if not array.shape[1]:

@@ -165,7 +165,7 @@ class LossFitting:
 
         The time left is for this problem and `to_come` others, in equal shares.
         """
-        try:
+        with binary.naming_errors:
             result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
@@ -175,10 +175,6 @@ class LossFitting:
                 checkpoint=self.checkpoint_of(k),
                 callback=self.watch,
             )
-        except InputError as error:
-            if binary.is_whole:
-                raise
-            raise InputError(f"{binary.name}: {error}") from None
         return self._reported(binary, result)
 
     def _weights_of(self, binary: Binary) -> dict[str, Any]:

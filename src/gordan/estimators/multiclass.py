@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem, read_labels
+from gordan.errors import InputError, input_errors
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
 from gordan.verdicts.weights import row_weights
@@ -45,6 +47,11 @@ class Binary:
         """The name of the class that is set against all others; None if there is no such class."""
         return None if self.label is None or self.other is not None else str(self.label)
 
+    @property
+    def naming_errors(self) -> AbstractContextManager[None]:
+        """A context in which the message of an InputError begins with the name of this problem, if it is one of several."""
+        return nullcontext() if self.is_whole else input_errors(self.name, InputError)
+
     def problem(self, X: Any) -> Problem:
         """Return the problem for proofs; X is the storage of its rows."""
         classes = [False, True] if self.other is None else read_labels([self.other, self.label], 2)[0]
@@ -65,9 +72,9 @@ def binary_problems(
     kind: str,
     y: Array,
     classes: Sequence[Any],
-    weights: Array | None = None,
-    word: Callable[[Any], str] = repr,
-    class_weight: Any = None,
+    weights: Array | None,
+    word: Callable[[Any], str],
+    class_weight: Any,
 ) -> Iterator[Binary]:
     """Iterate over the binary problems of a classifier of that kind, in the order of the planes of a `gordan.io.Model`.
 

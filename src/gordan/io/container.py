@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.io.files import write_atomic
 from gordan.schema import COUNT, TEXT, Form, choice, each, fields, mapping, strict_json
 
@@ -79,10 +79,8 @@ def decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, Array]]
         raise InputError(f"{name} has layout {version}; this version of gordan reads up to {VERSION}, use a newer one")
     if hashlib.sha256(memoryview(content)[:-DIGEST_SIZE]).digest() != content[-DIGEST_SIZE:]:
         raise InputError(f"{name} is damaged or cut short: its checksum is wrong; regenerate it")
-    try:
+    with input_errors(f"{name} is damaged", ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return _decode_checked(content, version, length)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise InputError(f"{name} is damaged: {error}") from None
 
 
 def _decode_checked(content: bytes, version: int, length: int) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gordan.arrays import LARGEST_LABEL, Array
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
@@ -113,15 +113,13 @@ class Model:
     scaling: Array | None = None
 
     def __post_init__(self) -> None:
-        try:
+        with input_errors("this is not a model", TypeError, AttributeError):
             _check_labels(self.classes, self.class_dtype)
             for name, field in FIELDS.items():
                 if not field.form.allows(getattr(self, name)):
                     raise InputError(f"{name} of a model is {field.form.words}, not {getattr(self, name)!r:.200}")
             self._check_sizes()
             self._check_values()
-        except (TypeError, AttributeError) as error:
-            raise InputError(f"this is not a model: {error}") from None
 
     def _check_sizes(self) -> None:
         """Raise an InputError if the lengths of arrays and lists do not match."""
@@ -259,10 +257,8 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
     if stated not in FORMATS:
         known = " or ".join(map(repr, FORMATS))
         raise InputError(f"{name} is not a model this version can read (format {known} expected, {str(stated)[:40]!r} found)")
-    try:
+    with input_errors(f"{name} is damaged", ValueError, TypeError, KeyError, OverflowError):
         return _model(header, arrays, 1 + FORMATS.index(stated))
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise InputError(f"{name} is damaged: {error}") from None
 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.io.table import Table, Wanted, listed, require_finite, require_labels, select_columns
 
 MAGIC = np.lib.format.MAGIC_PREFIX
@@ -170,7 +170,7 @@ def _csr(arrays: list[Array], path: Path) -> Any:
     data, indices, indptr, shape, kind = arrays
     if kind.shape != () or kind.item() not in (b"csr", "csr"):
         raise InputError(f"{path} holds a sparse matrix that is not CSR; save X.tocsr()")
-    try:
+    with input_errors(f"{path} does not hold a valid CSR matrix", ValueError, OverflowError):
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or len(shape) != 2:
             raise ValueError("its indices are not lists of whole numbers")
         if data.ndim != 1 or data.dtype.str[1:] not in NUMBERS:
@@ -179,8 +179,6 @@ def _csr(arrays: list[Array], path: Path) -> Any:
             raise ValueError(f"its shape is {tuple(shape.tolist())}")
         X = csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(shape[1])))
         X.check_format(full_check=True)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{path} does not hold a valid CSR matrix: {error}") from None
     return X
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from gordan.arrays import Array, is_number
 from gordan.arrays import choose as choose  # for the files of the methods
 from gordan.dynamics import Form
-from gordan.errors import InputError, did_you_mean
+from gordan.errors import InputError, did_you_mean, input_errors
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 
@@ -116,10 +116,8 @@ class Entry:
         """Return the method for this norm if it has such an option, else for its own norm."""
         if not self.takes_norm:
             return self(**options)
-        try:
+        with input_errors(self.name, InputError):
             return self(p=norm, **options)
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from None
 
 
 _entries: dict[str, Entry] = {}

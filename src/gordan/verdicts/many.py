@@ -10,7 +10,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, overload
@@ -26,7 +25,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem, read_label_table
 from gordan.certificates.regions import Place, region_of
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.optimum import LossEvidence, LossQuestion
@@ -204,7 +203,7 @@ def maximize_many_margins(
         part, rows = columns.problem(j).counted()
         p = None if starts is None else starts[j]
         p = p.p if isinstance(p, MarginResult) else p
-        with _naming_column(j):
+        with input_errors(f"Y[:, {j}]", InputError):
             found = margin_of(part, columns.own_budget(), stoppable, _at(sample, rows), _at(p, rows))
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
     for j in columns.each_open(in_time=False):
@@ -294,7 +293,7 @@ def _loss_question(
     columns: _Columns[LossResult], options: LossOptions, sample: Array | None, starts: Any, j: int
 ) -> LossQuestion:
     """Return the question about column j alone."""
-    with _naming_column(j):
+    with input_errors(f"Y[:, {j}]", InputError):
         start = None if starts is None else starts[j]
         return question_of(columns.problem(j), columns.own_budget(), options, sample, start)
 
@@ -615,15 +614,6 @@ class _Columns(Generic[One]):
 def _have_one_sign(signs: Array) -> Array:
     """Return which columns lack one of the two signs."""
     return np.asarray((signs.max(axis=0, initial=0) <= 0) | (signs.min(axis=0, initial=0) >= 0))
-
-
-@contextmanager
-def _naming_column(j: int) -> Iterator[None]:
-    """Prefix the message of an InputError with the column of Y that it is about."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"Y[:, {j}]: {error}") from None
 
 
 def _read(X: Any, Y: Any, device: str | None, checkpoint: Any = None) -> tuple[Problem, Array]:
