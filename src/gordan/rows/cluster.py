@@ -13,7 +13,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ MAX_LOCAL_ENTRIES = 1 << 22
 MAX_BYTES_IN_TASKS = 1 << 20
 # For proofs about up to this many rows, the rows are brought here; beyond, the work is sent to the rows.
 MAX_LOCAL_ROWS = 4096
+
+# What the results of tasks are merged to.
+Merged = TypeVar("Merged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +90,12 @@ class Workers:
                     futures[k] = future
         return futures
 
-    def merged(self, futures: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
+    def merged(self, futures: list[Any], merge: Callable[[list[Any]], Merged]) -> Merged:
         """Merge the results in their order, in a tree of fixed shape, and return the root."""
         while len(futures) > 1:
             futures = self.map(merge, [futures[k : k + FAN_IN] for k in range(0, len(futures), FAN_IN)])
-        return self.gather(futures)[0]
+        root: Merged = self.gather(futures)[0]
+        return root
 
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return the results of the futures, in their order."""
@@ -243,8 +247,7 @@ class Cluster(InBlocks):
                 return self.take(rows).combine(q.host[rows], 1)
             if len(rows) <= SPARSE_SHARE * self.n:
                 return self._combine_some(rows, q.host)
-        combination: Array = self.workers.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
-        return combination
+        return self.workers.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
 
     def _combine_some(self, rows: Array, q: Array) -> Array:
         asked = self.holding(rows)
@@ -252,30 +255,26 @@ class Cluster(InBlocks):
             return np.zeros((self.d, *q.shape[1:]))
         own = [(part - self.ends[k], q[part]) for k, part in asked]
         found = self.workers.start(tasks.combine_some, [self.blocks[k] for k, _ in asked], own, (self._threads,))
-        combination: Array = self.workers.merged(found, tasks.added)
-        return combination
+        return self.workers.merged(found, tasks.added)
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         found = self._start(tasks.reduce, tuple(over_rows), (work, shared, self._threads, rough))
-        sums: list[Array] = self.workers.merged(found, sums_of)
-        return sums
+        return self.workers.merged(found, sums_of)
 
     def second_moments(self, q: Spread, threads: int) -> Array:
-        products: Array = self.workers.merged(self._start(tasks.second_moments, (q,), (self._threads,)), tasks.added)
-        return products
+        return self.workers.merged(self._start(tasks.second_moments, (q,), (self._threads,)), tasks.added)
 
     def softmin(
         self, v: Array, b: Array, signs: Spread, scale: float, log_p0: Spread | None, groups: Spread | None, threads: int
     ) -> tuple[Sums, Spread]:
         pairs = self._start(tasks.softmin, (signs, log_p0, groups), (v, b, scale, self._threads))
-        sums: Sums = self.workers.merged(self.workers.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
+        sums = self.workers.merged(self.workers.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
         return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
     def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Any | None, threads: int) -> Lowest:
         """Return the k rows of smallest score by one reduction of O(k) numbers of each worker."""
         over_rows = self.ends[:-1].tolist(), signs, None if groups is None else self.groups_to_storage(groups, "halves")
-        found: Lowest = self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
-        return found
+        return self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
 
     def norms(self, p: float, threads: int) -> Array:
         return np.concatenate(self.workers.gather(self._start(tasks.norms, (), (p, self._threads))))
