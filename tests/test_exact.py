@@ -220,9 +220,8 @@ NUMBERS += [sign * ((HALF << 5) + more) for sign in (1, -1) for more in (0, 1, 2
 def test_integers_become_floats_rounded_once(x):
     """To nearest, ties to even, whatever their length."""
     for bits in (1, abs(x).bit_length(), abs(x).bit_length() + 400):
-        unit = 2 ** max(bits, abs(x).bit_length())
-        if abs(x) / unit >= exact.LEAST_TRUSTED:
-            assert exact._rounded_to_floats([x, unit - 1])[0] == float(Fraction(x, unit))
+        unit = 2 ** max(1, bits, abs(x).bit_length())
+        assert exact._rounded_to_floats([x, unit - 1])[0] == float(Fraction(x, unit))
 
 
 def test_directions_become_floats_unless_they_are_too_far_apart():
