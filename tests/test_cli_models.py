@@ -18,6 +18,7 @@ from commands import IRIS, SETOSA, answer, run, write_csv
 
 import gordan
 from gordan.certificates import standalone
+from gordan.estimators import fitting
 from gordan.io import Model, read
 
 
@@ -463,3 +464,13 @@ def test_predictions_that_are_proved(tmp_path, loss):
     failed = run("predict", model, IRIS, "--positive", "setosa", "--proved")
     assert failed.exit_code == 2
     assert "--proved is about the exact minimizer of a loss" in failed.stderr
+
+
+def test_planes_that_were_not_found_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting.Fitting, "hard_margins_together", lambda self, problems: ({}, [*range(len(problems))]))
+    monkeypatch.setattr(fitting.Fitting, "_ends_before", lambda self, k: k > 0)
+    found = run("fit", IRIS, "-o", tmp_path / "m.gordan")
+    assert found.exit_code == 3
+    assert "stopped (time-limit): it was not started" in found.stdout
+    assert "no model was written: 2 of 3 planes were not found in time; pass a larger --time-limit" in found.output
+    assert not (tmp_path / "m.gordan").exists()

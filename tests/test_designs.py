@@ -143,6 +143,8 @@ def test_without_formulaic(monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(gordan.MissingExtra, match=r"a formula needs formulaic: pip install 'gordan\[stats\]'"):
         gordan.diagnose("died ~ age", data=trial())
+    with pytest.raises(gordan.MissingExtra):  # also without pandas
+        gordan.diagnose("died ~ age", data={"died": [0, 1], "age": [1, 2]})
 
 
 @pytest.mark.parametrize("output", ["pandas", "numpy", "sparse"])

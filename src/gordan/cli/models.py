@@ -320,8 +320,7 @@ def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Wat
     outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
     answers = [_margin_answer(each, data) for each in outcomes]
     if not all(each.found for each in outcomes):
-        larger = "; try a larger --nu" if fitting.options.nu is not None else ""
-        return Fit(answers, None, [], f"no plane with a positive margin was found{larger}")
+        return Fit(answers, None, [], _missing_planes(fitting, outcomes))
     if len(outcomes) < len(problems):
         return Fit(answers, None, [])
     proofs = [described(each.plane.certificate, each.binary, data) if fitting.hashed else None for each in outcomes]
@@ -329,6 +328,16 @@ def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Wat
     messages = fitting.inseparable_message(outcomes), fitting.barely_separable_message(outcomes)
     model = model_of(fitting.kind, fitting.classes, planes, fitting.options, data.names)
     return Fit(answers, model, [*messages, *fitting.remarks(outcomes)])
+
+
+def _missing_planes(fitting: Fitting, outcomes: Sequence[Outcome]) -> str:
+    """Return why there is no model: a margin is not positive, or time was too short for some of the planes."""
+    late = [each for each in outcomes if not each.found and each.status is Status.TIME_LIMIT]
+    if late:
+        which = "no plane was found" if len(outcomes) == 1 else f"{len(late)} of {len(outcomes)} planes were not found"
+        return f"{which} in time; pass a larger --time-limit"
+    larger = "; try a larger --nu" if fitting.options.nu is not None else ""
+    return f"no plane with a positive margin was found{larger}"
 
 
 def _margin_answer(outcome: Outcome, data: Data) -> Answer:

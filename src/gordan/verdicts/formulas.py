@@ -47,6 +47,8 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
         raise InputError(f"the data frame of a formula is passed as data: diagnose({formula!r}, data=frame)")
     if y is not None:
         raise InputError("a formula names the outcome on its left side; leave y out")
+    if data is not None:
+        import_extra("formulaic", "stats", "a formula")  # first: where it is missing, there may be no data frames either
     if not hasattr(data, "columns"):
         given = "a formula needs its data" if data is None else f"data is not a data frame but of type {type(data).__name__}"
         raise InputError(f"{given}: diagnose({formula!r}, data=frame)")
