@@ -302,9 +302,7 @@ def border(seed, count):
             continue
         true = all(weight > 0 for weight in x)
         proved, claimed = (verified.cancelling(S, p, slack) < math.inf for slack in (1.0, CLAIM))
-        exactly = standalone._positive_solution(
-            [[Fraction(float(v)) for v in row] for row in S], [Fraction(float(v)) for v in p], lambda words: None
-        )
+        exactly = standalone.positive_solution([[Fraction(float(v)) for v in row] for row in S], [Fraction(float(v)) for v in p])
         assert true or not (proved or exactly), (S, p)
         assert (proved and exactly) or not claimed, (S, p)  # what is claimed, both checkers accept
         counts[true, proved, exactly] += 1
@@ -316,6 +314,34 @@ def test_weights_near_zero():
     assert counts[True, True, True] > 300
     assert counts[False, False, False] > 300
     assert counts[True, False, False] > 0  # too near to tell
+
+
+def least_proved(rows, p):
+    """The least last weight with which the standalone checker proves that the rows cancel, by bisection."""
+    low, high = 0.0, p[-1]
+    while (middle := (low + high) / 2) not in (low, high):
+        proved = standalone.positive_solution(rows, [*map(Fraction, (*p[:-1], middle))])
+        low, high = (low, middle) if proved else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_the_last_bit_of_a_weight(d):
+    """Both checkers accept the same weights to the last bit, also if X has many rows beside those of the certificate."""
+    r, verdicts = np.random.default_rng(d), Counter()
+    for kind in ("verified-witness", "verified-overlap") * 2:
+        S = np.abs(r.standard_normal((d + 2, d))) * 2.0 ** r.integers(-30, 30, d)
+        p = [*map(float, r.random(d + 2) + 0.5)]
+        S[-1] = -(p[:-1] @ S[:-1]) / p[-1]
+        X, rows = np.tile(S, (5000 // S.size + 1, 1)), [[*map(Fraction, row)] for row in S.tolist()]
+        least = least_proved(rows, p)
+        for weight in (least, math.nextafter(least, 0.0), math.nextafter(least, 1.0)):
+            c = gordan.Certificate(kind, "none", (0, 1), X.shape, rows=tuple(range(d + 2)), weights=(*p[:-1], weight))
+            first, second = both(c, X, np.ones(len(X), int))
+            assert first == second
+            verdicts[first] += 1
+        assert not oracle.separable(rows)
+    assert min(verdicts[True], verdicts[False]) >= 4
 
 
 def test_rounding_does_not_choose_the_basis():
@@ -481,14 +507,31 @@ def test_changed_certificates_soak(seed):
     print(dict(mutate(seed, 100, 15)))
 
 
-def test_large_sparse_data_is_not_decided_in_fractions(monkeypatch):
+def test_many_entries_are_not_decided_in_integers(monkeypatch):
     """The matrices of the theorem are dense: with few entries in many columns, inverting them in Python takes minutes."""
-    n = 70
+    n = 200
     X = sp.csr_array(sp.vstack([sp.eye_array(n), sp.eye_array(n)]))
     weights = (1e9, *[1.0] * (2 * n - 1))
     wrong = gordan.Certificate("verified-witness", "none", (0, 1), X.shape, rows=tuple(range(2 * n)), weights=weights)
-    monkeypatch.setattr("gordan.certificates.standalone.check", lambda *_: pytest.fail("decided in fractions"))
+    monkeypatch.setattr("gordan.certificates.standalone.positive_solution", lambda *_: pytest.fail("decided in integers"))
     assert not gordan.verify(wrong, X, np.repeat([1, 0], n))
+
+
+@pytest.mark.parametrize(("weight", "in_integers"), [(1.1, False), (1.7, True), (2.5, True)])
+def test_integers_decide_where_floats_leave_little_room(monkeypatch, weight, in_integers):
+    """What floats prove with less room than a claim has, the Q of the standalone checker need not prove."""
+    asked = []
+    monkeypatch.setattr("gordan.certificates.standalone.positive_solution", lambda *_: asked.append(1))
+    c = gordan.Certificate("verified-witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1.0, weight))
+    assert verified.cancelling(np.array([[-1.0], [1.0]]), np.array(c.weights)) < math.inf
+    assert bool(gordan.verify(c, [[1.0], [1.0]], [0, 1])) != in_integers
+    assert bool(asked) == in_integers
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_that_are_not_finite_prove_nothing(weight):
+    c = gordan.Certificate("verified-witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1.0, weight))
+    assert not gordan.verify(c, [[1.0], [1.0]], [0, 1])
 
 
 MALFORMED = {

@@ -823,7 +823,7 @@ class Claim:
         kept = sorted(occupied - out)
         _require(len(rows) > len(kept), "it has too few rows")
         signed = [[sign * row.get(j, Fraction(0)) for j in kept] for sign, row in rows]
-        _require(_positive_solution(signed, self.t, self.progress), UNPROVED)
+        _require(positive_solution(signed, self.t, self.progress), UNPROVED)
 
     # ---- optimum -----------------------------------------------------------------------------------------------------
 
@@ -1210,7 +1210,7 @@ FEW_DIGITS, MANY_DIGITS, FEW_ENTRIES = 70, 400, 1 << 12
 PREFERENCE = 2.0**-6
 
 
-def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
+def positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any = lambda words: None) -> bool:
     """Return whether the theorem of `verified-witness` proves that some x > 0 near t has sum_i x_i rows_i = 0."""
     if not rows[0]:
         return True

@@ -29,14 +29,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
 from gordan.blas import scipy_linalg
-from gordan.certificates import exact
+from gordan.certificates import exact, standalone
 from gordan.certificates.data import Certificate, Relation
+from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.memory import fits
@@ -50,6 +52,9 @@ LEAST_SIZE, MOST_SIZE = 2.0**-400, 2.0**400
 PREFERENCE, FEW_ENTRIES = 2.0**-6, 1 << 12
 # The number of copies of M that are in memory at a time.
 COPIES = 6
+# The largest number of entries of M for which the theorem is applied in integers if floats leave it open; this takes a second or
+# two at most.
+MOST_IN_INTEGERS = 1 << 16
 # The number of rows whose products are computed at a time.
 BLOCK_ROWS = 1 << 14
 
@@ -84,20 +89,41 @@ def deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: fl
     A `slack` above 1 multiplies the bounds in the theorem, to leave room for a checker that finds another Q or adds in another
     order. To be called within `ieee_floats`.
     """
+    A = _chosen_rows(c, problem, spanned)
+    return math.inf if A is None else cancelling(A, np.array(c.weights, dtype=np.float64), slack)
+
+
+def proved(c: Certificate, problem: Problem, spanned: Array | None) -> bool:
+    """Return whether `deviation` is finite; where floats leave less room than a claim has, the theorem is applied in integers.
+
+    The standalone checker does the same, and has another Q: unless there are too many entries, both decide alike. To be called
+    within `ieee_floats`.
+    """
+    A, p = _chosen_rows(c, problem, spanned), np.array(c.weights, dtype=np.float64)
+    if A is None or not np.isfinite(p).all():
+        return False
+    few = A.size <= MOST_IN_INTEGERS
+    if cancelling(A, p, CLAIM if few else 1.0) < math.inf:
+        return True
+    rows = [[*map(Fraction, row)] for row in A.tolist()] if few else []
+    return few and standalone.positive_solution(rows, [*map(Fraction, p.tolist())])
+
+
+def _chosen_rows(c: Certificate, problem: Problem, spanned: Array | None) -> Array | None:
+    """Return the rows of a certificate without its dependent columns: the matrix M of the theorem, transposed.
+
+    None if the relations between columns do not hold on the rows in `spanned`, or there are too few rows for a proof.
+    """
     k, intercept = len(c.rows), Intercept(c.intercept)
     columns = intercept.columns(problem.X.d)
     kept = _independent(c.dependent, columns)
     if kept is None or not (problem.storage.sparse or fits(8.0 * COPIES * k * columns)):
-        return math.inf
+        return None
     if c.kind == "verified-witness":
         kept = np.intersect1d(kept, occupied_columns(problem, c.rows, intercept)).tolist()
-    if k <= len(kept) or not fits(8.0 * COPIES * k * len(kept)):
-        return math.inf
-    if not _hold(problem, c.dependent, intercept, spanned):
-        return math.inf
-    with np.errstate(all="ignore"):  # comparisons with NaN are false, so what is not finite proves nothing
-        A = signed_rows(problem, c.rows, intercept, problem.signs_for(c.classes), np.array(kept, int))
-        return cancelling(A, np.array(c.weights, dtype=np.float64), slack)
+    if k <= len(kept) or not fits(8.0 * COPIES * k * len(kept)) or not _hold(problem, c.dependent, intercept, spanned):
+        return None
+    return signed_rows(problem, c.rows, intercept, problem.signs_for(c.classes), np.array(kept, int))
 
 
 def _independent(dependent: Sequence[Relation], columns: int) -> list[int] | None:
@@ -137,6 +163,7 @@ def _hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept,
     return True
 
 
+@np.errstate(all="ignore")  # comparisons with NaN are false, so what is not finite proves nothing
 def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     """Return a bound on max|x - p| / Σp for some positive x with Σ x_i S_i = 0; infinite if the theorem proves no such x.
 

@@ -38,8 +38,8 @@ FARTHEST_EXPONENT = 500
 MOST_NAMES = 4
 # The number of digits with which the ends of an interval are shown.
 SHOWN_DIGITS = 8
-# The largest number of stored entries of X for which an optimum is decided in fractions if floats leave it open, and the largest
-# n·d for which a certificate of a verified kind is: its matrices are dense. This takes seconds at most.
+# The largest number of stored entries of X for which an optimum is decided in fractions if floats leave it open. This takes
+# seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
 
@@ -616,10 +616,8 @@ def _overlap_refusal(c: Certificate, problem: Problem) -> str:
 def _verified_refusal(c: Certificate, problem: Problem) -> str:
     """Return why the float weights do not prove that exact ones exist near them; see `verified`."""
     spanned, reason = _to_be_spanned(c, problem)
-    if reason or verified.deviation(c, problem, spanned) < math.inf:
+    if reason or verified.proved(c, problem, spanned):
         return reason
-    if problem.X.n * problem.X.d <= MOST_IN_FRACTIONS and not _refusal_in_fractions(c, problem):
-        return ""
     what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
     return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
 
