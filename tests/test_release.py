@@ -45,6 +45,12 @@ def test_version_licence_and_date_are_the_same_everywhere():
     assert "title: On Accelerated Perceptrons and Beyond" in citation
 
 
+def test_the_package_is_described_in_the_same_words_everywhere():
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"]
+    files = [(ROOT / name).read_text() for name in ("README.md", "CITATION.cff", "docs/index.md")]
+    assert all("linear classification with proofs" in text.lower() for text in (described, gordan.__doc__, *files))
+
+
 def test_a_typed_client_passes_and_wrong_uses_do_not(tmp_path):
     pytest.importorskip("mypy", reason="types are read by mypy: pip install 'gordan[test]'")
     # an environment in which this package is a plain copy, as a wheel makes it, beside what it needs
