@@ -849,6 +849,29 @@ def test_ctrl_c_ends_all_threads(wide, monkeypatch):
     assert (found.objective[:, 0] <= found.objective[:, 1]).all()
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_every_block_of_columns_has_a_plane_after_a_time_limit(loss, monkeypatch):
+    """Planes of a part of the rows come first, so that columns whose block is not begun in time are not left at w = 0."""
+    r = np.random.default_rng(0)
+    X = r.standard_normal((12_000, 110))
+    Y = np.where(X @ r.standard_normal((110, 6)) + 3 * r.standard_normal((12_000, 6)) > 0, 1, -1)
+    monkeypatch.setattr(block_newton, "TUNING", replace(block_newton.TUNING, fewest=2, block=2))
+    begun, planes = [], block_newton.planes
+
+    def late(table, *given):
+        if table.rows.n == len(X):
+            begun.append(table.Y.shape[1])
+            monkeypatch.setattr(batches.Budget, "spent", True)  # from the first block of all rows on
+        return planes(table, *given)
+
+    monkeypatch.setattr(block_newton, "planes", late)
+    found = gordan.minimize_loss(X, Y, loss=loss, time_limit=1000)
+    assert begun == [2]
+    assert found.w.any(axis=0).all()
+    assert (found.objective[:, 1] < 0.9 * len(X) * Loss(loss).at_zero(2)).all()
+    assert gordan.verify(found[5].certificate, X, Y[:, 5])
+
+
 @pytest.mark.parametrize("held", ["memory", "blocks"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
 def test_ctrl_c_in_shared_passes_keeps_the_planes(loss, held, monkeypatch):

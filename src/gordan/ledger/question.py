@@ -65,6 +65,11 @@ class UnitRows:
         return self.unscaled_squares() / self.R**2
 
 
+def _allowed_overrun(limit: float) -> float:
+    """Return the seconds by which a proof may exceed a time limit."""
+    return OVERRUN_SHARE * limit + OVERRUN_SECONDS
+
+
 def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
     """Return the pace of a pass over these rows.
 
@@ -108,7 +113,7 @@ class Budget:
         if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
         measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
-        overrun = OVERRUN_SHARE * limit + OVERRUN_SECONDS
+        overrun = _allowed_overrun(limit)
         if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
             return replace(self, pace=measure)
         pace = measure()
@@ -124,6 +129,11 @@ class Budget:
     def spent(self) -> bool:
         """Whether the time is up."""
         return time.perf_counter() >= self.deadline
+
+    @property
+    def overrun(self) -> bool:
+        """Whether the time is up by more than is allowed for the end of a proof."""
+        return time.perf_counter() >= self.deadline + _allowed_overrun(self.deadline - self.started)
 
     @property
     def short(self) -> bool:

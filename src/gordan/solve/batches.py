@@ -474,16 +474,19 @@ def least_losses(
     if together and loss.smooth:
         return *_in_stacks(problem, signs, asked, space, tol, budget), asked
 
-    found = np.full((k, d), math.nan)
     size = block_newton.block_size(rows, k)
+    found, limited = np.full((k, d), math.nan), size < k and math.isfinite(budget.deadline)
+    if limited:  # the last blocks may not be begun in time
+        found = rough_planes(problem, signs, asked, budget)
     for lo in range(0, k, size):
         if budget.spent:
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
         table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
         spent = (lambda: budget.spent) if storage.in_memory else table.spent
+        start = found[lo : lo + size].T.copy() if limited and np.isfinite(found[lo : lo + size]).all() else None
         try:
-            W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
+            W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent, start)
         except KeyboardInterrupt:
             for W in table.known:
                 found[lo : lo + size] = W.T
@@ -555,11 +558,13 @@ def _in_stacks(
     return found, steps
 
 
-def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: Spent) -> tuple[Array, Array, Objectives]:
+def _by_passes(
+    table: block_newton.Table, asked: Objectives, tol: float, spent: Spent, start: Array | None = None
+) -> tuple[Array, Array, Objectives]:
     """Return the planes and steps of a block of label vectors, and the objectives with the smoothing of a hinge."""
     if asked.loss.smooth:
-        return *block_newton.planes(table, tol, spent), asked
-    W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)
+        return *block_newton.planes(table, tol, spent, start), asked
+    W, steps, smoothed = block_newton.hinge_planes(table, tol, start, None)
     return W, steps, replace(asked, smoothing=block_newton.stated(smoothed))
 
 

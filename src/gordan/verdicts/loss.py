@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 USELESS = 1.01
 # The most sample weights that a certificate contains; it contains a hash of a larger number.
 MOST_STORED = 100_000
+# After the time limit a free b* is not located if the gap is wider than this: that would prove hardly anything, and take longer
+# than the proof of the objective.
+LITTLE_KNOWN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,12 +187,12 @@ class LossResult:
         """What is proved about the exact minimizer, as stored in a model file. X must not have been changed.
 
         For several label vectors it is computed for all of them at once. Nothing is said about a free b* if the time was up and
-        the rows are not in memory, where the passes that it takes are long.
+        the rows are not in memory, where the passes that it takes are long, or little is known about w*.
         """
         if self._placed is not None:
             return self._placed()
         objective = self._evidence.question.objective
-        locate = self.status is not Status.TIME_LIMIT or objective.X.storage.in_memory
+        locate = self.status is not Status.TIME_LIMIT or (objective.X.storage.in_memory and self.gap <= LITTLE_KNOWN)
         return region_of(objective, self._optimum, self.b, locate=locate).place
 
     @cached_property

@@ -464,9 +464,9 @@ class _Columns(Generic[One]):
         size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
         finite = np.flatnonzero(np.isfinite(planes).all(axis=1) & (planes.any(axis=1) | (not storage.in_memory)))
         for lo in range(0, len(finite), size):
-            # the first planes are proved even if the search was stopped: otherwise they would have been found for nothing;
-            # elsewhere than in memory this takes less time than the proofs for w = 0, column by column
-            if (self.stopped or self.budget.spent) and lo > 0:
+            # planes that are not proved would have been found for nothing: the first ones always are, and the others as long as
+            # the overrun of the limit allows; elsewhere than in memory this takes less time than proofs for w = 0, one by one
+            if (self.stopped or self.budget.overrun) and lo > 0:
                 break
             own = finite[lo : lo + size]
             whole = len(own) == len(planes)
