@@ -28,12 +28,14 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
-from gordan.solve import finders, rounding
+from gordan.solve import double_oracle, finders, playing, rounding
 from gordan.solve.alternative import alternative
 from gordan.solve.quick import SAMPLE, quick_witness, row_keys, sample_keys
 from gordan.solve.rounding import Allowance, float_separators
 from gordan.solve.untangling import last_bits
 from gordan.verdicts import outward
+from gordan.verdicts.arguments import budget_of
+from gordan.verdicts.margin import MarginOptions, margin_of
 
 XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
 XOR_Y = np.array([0, 0, 1, 1])
@@ -316,6 +318,31 @@ def test_sparse_rows_that_overlap_in_many_columns_nearly_cancel(monkeypatch):
     assert v.margin[1] < 1e-9
     assert "least loss" in names
     assert "play" not in names
+
+
+def test_no_large_game_is_played_where_sparse_rows_overlap(monkeypatch):
+    """Its first game would take longer than all finders of the sign; they are asked before, not after four rounds."""
+    monkeypatch.setattr(double_oracle.DoubleOracle, "round", None)
+    X, y = sparse_noise()
+    r = gordan.maximize_margin(X, y)
+    assert r.status == "margin-below-tol"
+    assert r.n_iter == 0
+    with pytest.warns(UserWarning, match="no separator was found, nor a proof that there is none; fitted by squared hinge"):
+        model = gordan.MaxMarginClassifier().fit(X, y)
+    assert model.coef_.any()
+
+
+def test_work_in_vain_is_counted(monkeypatch):
+    """A classifier without a time limit does not play for long where the finders of the sign decide nothing."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((20_000, 40)), rng.standard_normal(40)
+    y = np.where(X @ w > 0, 1, -1)
+    monkeypatch.setattr(finders, "FINDERS", [finder for finder in finders.FINDERS if finder.name == "play"])
+    monkeypatch.setattr(playing, "ROUNDS_BEFORE_DOUBT", 1)
+    problem, budget = Problem.of(X, y), budget_of(None, None, None, None)
+    options = MarginOptions(Intercept.FREE, 2.0, None, "auto", 1e-9, None, None)
+    rounds = [margin_of(problem, budget, options._replace(work=work)).n_iter for work in (0.0, math.inf)]
+    assert rounds[0] == 1 < rounds[1]
 
 
 @pytest.mark.parametrize("intercept", Intercept)

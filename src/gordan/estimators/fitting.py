@@ -48,6 +48,9 @@ FINAL_GAP = 1e-9
 SOFT_SHARES = (0.5, 1.0)
 # What is fitted instead for norm 2, and the share of the time after which the search for a separating plane is given up.
 LOSS, C, SEARCH_SHARE = Loss.SQUARED_HINGE, 1.0, 0.25
+# Without a time limit it is given up after this many multiplications, about a second, and this many for each entry of X, about
+# what ten such fits cost, since the finders of the sign decided nothing. Both are counted, so that a fit can be repeated.
+LEAST_WORK, WORK_PER_ENTRY = 1e10, 1e3
 # The leave-one-out error (an estimate, over all problems with at least so many rows) from which classes are called barely
 # separable. `benchmarks/accuracy.py --data` counts such fits beside their test accuracy.
 BARELY_SEPARABLE, ENOUGH_ROWS = 0.015, 500
@@ -402,9 +405,14 @@ class Fitting:
 
     def _falls_back(self, result: MarginResult) -> bool:
         """Return whether a loss is minimized instead: no plane separates, and neither Ctrl-C nor `max_iter` ended the search."""
-        options, unfinished = self.options, result.status is not Status.TIME_LIMIT and self._stopped(result)
-        hard = options.nu is None and options.norm == 2 and options.on_inseparable != "raise"
-        return hard and result.margin[0] <= 0 and not unfinished
+        unfinished = result.status is not Status.TIME_LIMIT and self._stopped(result)
+        return self._may_fall_back and result.margin[0] <= 0 and not unfinished
+
+    @property
+    def _may_fall_back(self) -> bool:
+        """Whether a loss is minimized if no plane separates."""
+        options = self.options
+        return options.nu is None and options.norm == 2 and options.on_inseparable != "raise"
 
     def _loss_fitting(self, X: Any) -> LossFitting:
         """Return the fit of least loss for problems that are not separable, over these rows."""
@@ -521,9 +529,11 @@ class Fitting:
         if nu is None and weights is not None and weights.all():
             weights = None  # they change nothing, and certificates would contain them
         watch = self.watch or (_printer(binary.name) if options.verbose > 1 else None)
+        bounded = nu is None and self._may_fall_back and options.time_limit is None and checkpoint is None
+        work = max(LEAST_WORK, WORK_PER_ENTRY * problem.storage.entries) if bounded else math.inf
 
         def run(method: Any, tol: float, start: Any, checkpoint: Checkpoint | None = None) -> MarginResult:
-            asked = MarginOptions(self.intercept, exponent(options.norm), nu, method, tol, None, watch)
+            asked = MarginOptions(self.intercept, exponent(options.norm), nu, method, tol, None, watch, work=work)
             seconds = max(1e-3, deadline - time.perf_counter())
             budget = budget_of(options.max_iter, seconds, self.seed, self.threads)
             return margin_of(problem, budget, asked, weights, start, checkpoint)

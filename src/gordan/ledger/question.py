@@ -146,7 +146,8 @@ class Play:
     """How a game is played, by the finders that play one.
 
     `method` is the `Method`, and `auto` tells whether it was chosen automatically. `start` is the p to start from, if any.
-    `watch` is called with the `Moment` of each round, and `checkpoint` is the file of the run.
+    `watch` is called with the `Moment` of each round, and `checkpoint` is the file of the run. `work` is the number of
+    multiplications that may be spent, about, after the finders of the sign have not decided it.
     """
 
     method: Any = None
@@ -154,6 +155,7 @@ class Play:
     start: Array | None = None
     watch: Callable[[Any], object] | None = None
     checkpoint: Any = None
+    work: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)

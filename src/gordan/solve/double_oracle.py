@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -44,6 +45,8 @@ MIN_WORKING_SET = 200
 MIN_ADDED_ROWS = 100
 # Rows of the first working set for a linear program (p = ∞), whose cost grows faster with them.
 MAX_PROGRAM_ROWS = 1000
+# Rows of the first working set from which a game takes a second or more where classes overlap.
+LARGE_GAME = 3000
 # Rows of each group that are left free, where there are many, when the others are held at their caps.
 MAX_FREE_ROWS = 300
 
@@ -102,6 +105,10 @@ def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> 
     return Method("double_oracle", form, p, build, Guarantee("the bracket closes after finitely many rounds"), math.nan)
 
 
+class Pointless(Exception):
+    """Raised by `DoubleOracle.start` where its `doubt` says that the game need not be played."""
+
+
 class State(NamedTuple):
     """The row numbers of the working set (`inside`), p over all rows, and the Gram matrix of the working set, where it is kept.
 
@@ -145,13 +152,15 @@ class DoubleOracle:
     """The form of the method. The p of a round is supported on the working set and on rows held at their caps.
 
     After the `deadline` the game on the working set is left as it is: the round ends soon, with a p that is as valid as any. The
-    working set is no larger than there is time for.
+    working set is no larger than there is time for. If coordinate ascent finds no separating plane, `doubt` is called with the
+    multiplications of the first game, where that is large, and returns whether to end with `Pointless` instead.
     """
 
     game: Game
     tol: float = 1e-10
     seed: int = 1
     deadline: Deadline = UNLIMITED
+    doubt: Callable[[float], bool] | None = None
 
     @property
     def n_groups(self) -> int:
@@ -243,6 +252,10 @@ class DoubleOracle:
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
         p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
         inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
+        if self.doubt is not None and len(inside) > LARGE_GAME:
+            lower = self.game.p_set.lowest(rows.scores(rows.combine(p)))
+            if lower <= 0 and self.doubt(game_multiplications(rows, min(len(inside), MAX_WORKING_SET))):
+                raise Pointless
         few_entries = rows.n <= 2 * rows.d and rows.entries <= ALL_ENTRIES_AT_ONCE
         if norm == 2 and len(inside) > MIN_PRODUCT_ROWS and rows.sparse and few_entries:
             inside = np.arange(rows.n)  # scoring all rows costs no more than a step on the face
@@ -468,7 +481,7 @@ class DoubleOracle:
     def _by_products(self, working: WorkingSet, squares: Array) -> Answer | None:
         """Solve by products with the rows; return None where these are so ill-conditioned that a Gram matrix would cost less."""
         m, entries = working.rows.n, working.rows.entries
-        budget = GRAM_COST * m * entries + FACTOR_COST * float(m) ** 3 if m <= MAX_WORKING_SET else math.inf
+        budget = game_multiplications(working.rows, m) if m <= MAX_WORKING_SET else math.inf
         if not self._solved_by_products(m):
             budget = min(budget, MAX_PRODUCTS_PER_ENTRY * entries)
         products = Products(working.rows, squares, budget, self.deadline)
@@ -494,6 +507,11 @@ class DoubleOracle:
         w = dual_vector(working.rows.combine(p) + working.r, self.game.norm)
         scores = working.rows.scores(w)
         return Answer(Equilibrium(p, scores, working.allowed.cheapest(scores)[1], False))
+
+
+def game_multiplications(rows: Rows, m: int) -> float:
+    """Return about how many multiplications the Gram matrix of m of these rows and its factors take."""
+    return GRAM_COST * m * m * rows.entries / rows.n + FACTOR_COST * float(m) ** 3
 
 
 # ---- the size of a working set ------------------------------------------------------------------------------------------

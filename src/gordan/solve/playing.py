@@ -23,7 +23,7 @@ from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
 from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
-from gordan.solve.double_oracle import DoubleOracle, double_oracle, working_set_limit
+from gordan.solve.double_oracle import DoubleOracle, Pointless, double_oracle, game_multiplications, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
 from gordan.trace import Moment, Trace
@@ -150,13 +150,17 @@ def _start(question: Question, evidence: Evidence) -> Array | None:
 
 @dataclass(eq=False)
 class _Playing:
-    """One run of a method for one question; `doubted` says whether the finders of the sign have been asked."""
+    """One run of a method for one question.
+
+    `doubted` says whether the finders of the sign have been asked, and `work` counts the multiplications since then.
+    """
 
     question: Question
     evidence: Evidence
     decide_sign: DecideSign
     method: Method
     doubted: bool = False
+    work: float = 0.0
 
     def proposals(self, start: Array | None) -> Iterator[Proposal]:
         """Propose the best w and the best p at the end of the run."""
@@ -170,6 +174,8 @@ class _Playing:
         except KeyboardInterrupt:  # before the end of the first round, when there is only p_0
             self.evidence.effort.stopped = True
             yield Proposal(p=question.p_set.centre)
+            return
+        except Pointless:
             return
         self.evidence.effort.stopped |= trace.status == "interrupted"
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
@@ -198,7 +204,8 @@ class _Playing:
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
         if isinstance(form, DoubleOracle):  # a round may take long, so that it looks at the clock itself
             tol = INNER_SHARE * question.tol if noise == 0 else 0.0
-            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, tol)))
+            doubt = self._is_pointless if self._may_be_left_out else None
+            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, tol)), doubt=doubt)
         elif isinstance(form, ProximalNewton):
             form = replace(form, deadline=deadline)
         if checkpoint is not None:
@@ -252,7 +259,28 @@ class _Playing:
         if (late or vanished) and self._ask_once() and evidence.sign_decided:
             return evidence.witness is not None
         undecided = late and self.doubted and not evidence.sign_decided
-        return small if undecided else moment.upper <= 0
+        return small or self._works_in_vain(moment.p) if undecided else moment.upper <= 0
+
+    def _works_in_vain(self, p: Array | None) -> bool:
+        """Count the work of another round in which the sign is undecided, and return whether it is more than allowed."""
+        rows = self.question.rows
+        self.work += 2.0 * rows.entries + game_multiplications(rows, 0 if p is None else int(np.count_nonzero(p)))
+        return self.work > self.question.play.work
+
+    @property
+    def _may_be_left_out(self) -> bool:
+        """Whether a hard margin is asked for, of which nobody watches the play."""
+        play, margin = self.question.play, self.question.margin
+        hard = margin.nu is None and margin.robust == 0 and margin.norm == 2 and not self.question.sign_alone
+        return hard and play.auto and play.watch is None and play.checkpoint is None
+
+    def _is_pointless(self, multiplications: float) -> bool:
+        """Return whether not to play: the finders of the sign prove that no margin counts, or leave it open for too much work."""
+        question, evidence = self.question, self.evidence
+        self._ask_once()
+        if evidence.sign_decided or evidence.effort.stopped:
+            return evidence.witness is not None or evidence.effort.stopped
+        return evidence.upper <= BRACKET_SHARE * question.tol * question.radius or multiplications > question.play.work
 
     def _rows_cancel(self, p: Array | None) -> bool:
         """Return whether the rows of p are proved to cancel, by exact weights if these take little time."""

@@ -184,7 +184,10 @@ def maximize_margin(
 
 
 class MarginOptions(NamedTuple):
-    """Which margin is asked for, how to look for it and how narrow its interval is to be; `class_weight` is as it was passed."""
+    """Which margin is asked for, how to look for it and how narrow its interval is to be; `class_weight` is as it was passed.
+
+    `work` is as for `Play`.
+    """
 
     intercept: Intercept
     norm: float
@@ -195,6 +198,7 @@ class MarginOptions(NamedTuple):
     callback: Callable[[Moment], object] | None
     robust: float = 0.0
     robust_norm: float = 2.0
+    work: float = math.inf
 
     def question(
         self, problem: Problem, budget: Budget, sample_weight: Any, start: MarginResult | Array | None, checkpoint: Any
@@ -217,6 +221,7 @@ class MarginOptions(NamedTuple):
                 start=_start(start, weights, problem.X.n),
                 watch=self.callback,
                 checkpoint=checkpoint,
+                work=self.work,
             ),
         )
 
