@@ -18,6 +18,8 @@ from problems import cells, refused
 
 import gordan
 from gordan import InputError, datasets, methods, play, rows
+from gordan.certificates import problem
+from gordan.certificates.problem import Problem
 from gordan.game import Game
 from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent
 from gordan.learners import Leader
@@ -1270,3 +1272,17 @@ def test_a_table_with_one_1_in_each_row_is_one_class_a_row(ask):
         with pytest.raises(gordan.InputError, match="has only 0 and 1") as refused:
             ask(X, table)
         assert ("pass y = Y.argmax(axis=1) to a classifier" in str(refused.value)) == hinted
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, None])
+@pytest.mark.parametrize("size", [1.0, 1e200, 1.7e308])
+def test_norms_show_that_many_dense_rows_are_finite(bad, size, monkeypatch):
+    """Entries whose squares overflow are finite nevertheless, and others are named."""
+    monkeypatch.setattr(problem, "WORTH_COMPILING", 0)
+    X = size * np.array([[0.5, 1.0], [1.0, 1.0], [-1.0, 0.5]])
+    found = Problem.of(X, [0, 1, 1])
+    found.require_finite()
+    if bad is not None:
+        X[1, 0] = bad
+        with pytest.raises(InputError, match=r"X\[1, 0\] is"):
+            Problem.of(X, [0, 1, 1]).require_finite()

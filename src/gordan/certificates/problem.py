@@ -13,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import LARGEST_LABEL, Array, require_aligned
 from gordan.certificates.data import About, Label
-from gordan.certificates.matrix import Matrix
+from gordan.certificates.matrix import WORTH_COMPILING, Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, column_names, host, nearby, require_finite, stored
@@ -118,8 +118,13 @@ class Problem:
         return self if X is self.X else replace(self, X=X)
 
     def require_finite(self) -> None:
-        """Raise an InputError that names the entry if X has NaN or infinity."""
-        require_finite(self.storage)
+        """Raise an InputError that names the entry if X has NaN or infinity. At most one pass over X.
+
+        Norms, which the proofs about many dense rows need as well, are finite only for rows whose entries are finite.
+        """
+        dense = self.storage.in_memory and not self.storage.sparse
+        if not (dense and self.storage.entries >= WORTH_COMPILING and np.isfinite(self.X.norms).all()):
+            require_finite(self.storage)
 
     @ieee_floats()
     def hash(self, intercept: str) -> str:

@@ -149,9 +149,9 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
         last = done + EPOCHS_PER_CHECK >= epochs or (stats.lowest <= 0 and doubtful and are_many(x, rows.d))
         if not last and stats.lowest <= 0:
             continue
-        # w has changed since the first rows of the epoch were visited. After one refusal, and at the end, a pass over all rows
-        # comes first, since it costs less than the several passes of a check.
-        apart = not (failed or last) or _may_separate(rows, w, evidence)
+        # w has changed since the first rows of the epoch were visited. After one refusal, or a row on the wrong side, a pass over
+        # all rows comes first, since it costs less than the several passes of a check.
+        apart = (stats.lowest > 0 and not failed) or _may_separate(rows, w, evidence)
         if last or apart:
             failed = True
             v, b = rows.plane(w)
