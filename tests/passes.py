@@ -24,7 +24,7 @@ def log_total(soft):
 
 def passes_agree(made, A, W, P, rtol=1e-12, narrow=1e-12):
     """The rows `made` of A give A W, AᵀP, and moments with the weights |P|, all and some of them, up to rtol (moments: narrow)
-    times what the terms add up to."""
+    times what the terms add up to; a stored vector or block over them gives the entries of some rows."""
 
     def close(got, want, size, tolerance):
         got = got.numpy() if hasattr(got, "numpy") else np.asarray(got)
@@ -44,3 +44,6 @@ def passes_agree(made, A, W, P, rtol=1e-12, narrow=1e-12):
         close(sums, B.T @ h, np.abs(B).T @ h, narrow)
         close(total, h.sum(), h.sum(), narrow)
     assert made.passes == before + 3 + len(some) / len(A)
+    for values in (q, P):
+        there = made.storage.rows_of(made.storage.to_storage_f64(values), some)
+        np.testing.assert_array_equal(made.storage.part(some).to_host(there), values[some])

@@ -456,14 +456,19 @@ def test_what_is_claimed_elsewhere_is_found_in_memory(elsewhere, kind, k):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_passes_that_bring_back_sums(elsewhere, kind, monkeypatch):
-    """A classifier, found, proved and placed without a score coming back; the same as in memory."""
+    """A classifier, found, proved and placed without the scores of all rows coming back; the same as in memory."""
     X, y = data(700, 12, 4)
+    scores = gordan.rows.Rows.scores
 
     def no_scores(*_):
         raise AssertionError("scores were made")
 
+    def of_a_part(rows, w):
+        assert rows.n < len(X), "the scores of all rows were made"
+        return scores(rows, w)
+
     monkeypatch.setattr(Scores, "of", no_scores)
-    monkeypatch.setattr(gordan.rows.Rows, "scores", no_scores)
+    monkeypatch.setattr(gordan.rows.Rows, "scores", of_a_part)
     there = LinearClassifier("multinomial", 0.5, intercept=kind, tol=1e-6).fit(elsewhere(X), y)
     monkeypatch.undo()
     here = LinearClassifier("multinomial", 0.5, intercept=kind, tol=1e-9).fit(X, y)

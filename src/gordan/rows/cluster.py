@@ -229,6 +229,9 @@ class Cluster(InBlocks):
             return values.host
         return np.concatenate(self.workers.gather(values.futures), axis=-1 if values.height else 0)
 
+    def rows_of(self, values: Spread, i: Array) -> Array:
+        return self.to_host(values)[i]
+
     def is_finite(self, values: Spread) -> bool:
         if values.host is not None:
             return bool(np.isfinite(values.host).all())

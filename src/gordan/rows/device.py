@@ -271,6 +271,9 @@ class Device(Storage):
             return Device(self._picked(i), sums=self.sums, fused=self._fused)
         return Device(self._picked(i).to(self.narrow), fused=self._fused)
 
+    def rows_of(self, values: Any, i: Array) -> Any:
+        return values[self.to_storage_f64(i)]
+
     @_within_memory
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         left, right = (self._picked(rows).to(torch_for().float64) * scale for rows in (i, j))

@@ -240,6 +240,10 @@ class Storage(ABC):
         """
         return self.take(i)
 
+    def rows_of(self, values: Any, i: Array) -> Any:
+        """Return the entries i of a vector over rows, or of a block (n, k) of them, where `part(i)` needs them."""
+        return values[i]
+
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """Return the products of scale·x_i and scale·x_j as a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
         both = self.take(np.concatenate((i, j)))

@@ -27,7 +27,7 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
-from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search
+from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search, second_moment
 from gordan.solve.loss_newton import TUNING as NEWTON
 
 
@@ -167,6 +167,13 @@ class Table:
         z = y * self.rows.scores(W)
         return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
 
+    def own_curvatures(self, W: Array) -> Array:
+        """Return for rows in memory the second derivative of each loss along each of the planes (n × k)."""
+        if not self.loss.several:
+            return self.curvatures(W, np.arange(W.shape[1]))
+        Q = softmax(self.rows.scores(W))
+        return self.c[:, None] * Q * (1 - Q)
+
     def columns(self, sums: Array, constant: Array) -> Array:
         """Return Aᵀq from Xᵀq and Σ q."""
         return np.vstack((sums, constant)) if self.rows.constant else sums
@@ -217,9 +224,10 @@ def planes(
     overflow on the way.
     """
     rows, k = table.rows, table.Y.shape[1]
-    W = _from_part(table, tol, spent) if start is None else start
+    precondition, W = Preconditioner(table), start
+    if W is None:
+        W = _from_part(table, tol, spent, precondition)
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
-    precondition = Preconditioner(table, TUNING.after_part if start is None and W.any() else 0)
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
         table.known[:] = [W.copy()]
@@ -324,11 +332,11 @@ def _balance(table: Table, W: Array, todo: Array, here: Point) -> None:
         here = table.at(W[:, todo], todo)
 
 
-def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
-    """Return the planes of a random part of the rows if there are many rows per column, else 0."""
+def _from_part(table: Table, tol: float, spent: Callable[[], bool], precondition: Preconditioner) -> Array:
+    """Return the planes of a random part of the rows if there are many rows per column, else 0; prepare the preconditioner."""
     rows, k = table.rows, table.Y.shape[1]
     zero = np.zeros((rows.d, k))
-    if rows.n < PART.rows_per_column * rows.d or rows.reduces or tol >= PART.tol or spent():
+    if rows.n < PART.rows_per_column * rows.d or tol >= PART.tol or spent():
         return zero
     if table.loss is Loss.LOGISTIC and rows.in_memory and rows.n < PART.for_large_c * rows.d and _is_large(table):
         return zero
@@ -337,19 +345,23 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
         return zero
     W, _ = planes(part, PART.tol, lambda: part.deadline.passed or spent(), zero, TUNING.part_steps)
     rows.passes += part.rows.passes * part.rows.n / rows.n
-    return np.where(np.isfinite(W), W, 0.0)
+    W = np.where(np.isfinite(W), W, 0.0)
+    if W.any():
+        precondition.prepare(part, W)
+    return W
 
 
 def part_of(table: Table) -> Table | None:
     """Return the losses of a random part of the rows; None if it does not fit in memory or lacks the rows of a label vector."""
-    rows = table.rows
+    rows, storage = table.rows, table.rows.storage
     i = PART.choose(rows, table.seed)
     count = len(i)
-    if not fits(8 * count * rows.d):
+    if count < PART.least_per_column * rows.d or not fits(8 * count * rows.d):
         return None
     rows.passes += count / rows.n
-    own, at = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i]), rows.storage.to_storage_f64(i)
-    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
+    own = replace(rows, storage=storage.part(i), signs=rows.signs[i])
+    Y, c = storage.rows_of(table.Y, i), storage.rows_of(table.c, i)
+    part = replace(table, rows=own, Y=Y, c=c * (rows.n / count), one_by_one=False)
     part.deadline = table.deadline.sooner(PART.share_of_time)
     return part if bool((abs(part.Y).sum(0) > 0).all()) else None
 
@@ -478,6 +490,19 @@ class Preconditioner:
         dense = rows.in_memory and not rows.sparse and rows.d <= NEWTON.most_factorized
         room = size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
         return dense and room and table.one_by_one and not table.loss.several
+
+    def prepare(self, part: Table, W: Array) -> None:
+        """Expect of the first direction what is usual at planes W of a part, or take the matrices of a part in memory for all."""
+        self.used, rows = TUNING.after_part, part.rows
+        if self.table.rows.in_memory or not rows.in_memory or rows.d > NEWTON.most_factorized:
+            return
+        if not fits(16 * W.shape[1] * rows.d**2):
+            return
+        for h, j in zip(part.own_curvatures(W).T, range(W.shape[1]), strict=True):
+            if part.deadline.passed:
+                self.each.clear()
+                return
+            self.each[j] = rows.storage.solving(second_moment(rows, np.flatnonzero(h), h[h != 0]) + np.diag(part.J[:, 0]))
 
     def solve(self, r: Array, own: Array) -> Array:
         """Return the preconditioned residuals r of these label vectors, as columns.

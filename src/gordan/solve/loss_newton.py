@@ -98,8 +98,13 @@ class Part:
     share_of_time: float = 0.5
 
     def choose(self, rows: Rows, seed: int) -> Array:
-        """Return the numbers of the rows of a random part, in increasing order."""
+        """Return the numbers of the rows of a random part, in increasing order.
+
+        Rows on other machines are brought to this process, so they are at most as many as would be solved here.
+        """
         count = min(rows.n, max(int(self.share * rows.n), self.least_per_column * rows.d))
+        if rows.reduces:
+            count = min(count, rows.storage.worth_it // rows.d)
         return np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
 
 
