@@ -161,18 +161,17 @@ class Table:
 
     def curvatures(self, W: Array, todo: Array) -> Array | None:
         """Return the second derivatives of the losses of these label vectors (n × k) for rows in memory, else None."""
-        if not self.rows.in_memory or self.loss.several:
-            return None
-        y, c = _counted(self.Y, self.c, todo)
-        z = y * self.rows.scores(W)
-        return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
+        return self.own_curvatures(W, todo) if self.rows.in_memory and not self.loss.several else None
 
-    def own_curvatures(self, W: Array) -> Array:
-        """Return for rows in memory the second derivative of each loss along each of the planes (n × k)."""
-        if not self.loss.several:
-            return self.curvatures(W, np.arange(W.shape[1]))
-        Q = softmax(self.rows.scores(W))
-        return self.c[:, None] * Q * (1 - Q)
+    def own_curvatures(self, W: Array, todo: Array) -> Array:
+        """Return for rows in memory the second derivative of each loss along each of these planes (n × k)."""
+        scores = self.rows.scores(W)
+        if self.loss.several:
+            Q = softmax(scores)
+            return np.asarray(self.c[:, None] * Q * (1 - Q))
+        y, c = _counted(self.Y, self.c, todo)
+        z = y * scores
+        return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
 
     def columns(self, sums: Array, constant: Array) -> Array:
         """Return Aᵀq from Xᵀq and Σ q."""
@@ -498,7 +497,7 @@ class Preconditioner:
             return
         if not fits(16 * W.shape[1] * rows.d**2):
             return
-        for h, j in zip(part.own_curvatures(W).T, range(W.shape[1]), strict=True):
+        for j, h in enumerate(part.own_curvatures(W, np.arange(W.shape[1])).T):
             if part.deadline.passed:
                 self.each.clear()
                 return
