@@ -76,6 +76,13 @@ def cases(folder: Path) -> Iterator[Case]:
             lambda limit, kind=kind: gordan.MaxMarginClassifier(multi_class=kind, time_limit=limit).fit(many, classes),
         )
     yield "20 classes, 20,000 × 60, losses", lambda limit: gordan.LinearClassifier(tol=1e-9, time_limit=limit).fit(many, classes)
+    labels = r.integers(0, 20, 3000)
+    for loss in ("squared_hinge", "logistic", "hinge", "multinomial"):
+        yield (
+            f"20 classes, 3,000 × 2,500, {loss}",
+            lambda limit, loss=loss: gordan.LinearClassifier(loss, tol=1e-9, time_limit=limit).fit(wide, labels),
+        )
+    yield "hinge, 3,000 × 2,500", lambda limit: gordan.minimize_loss(wide, labels > 9, loss="hinge", tol=1e-9, time_limit=limit)
     for name, table in (("20,000 × 60", many), ("400 × 60", many[:400])):
         Y = r.choice((-1, 1), (len(table), 500))
         yield f"table of 500, {name}, separate", lambda limit, X=table, Y=Y: gordan.separate(X, Y, time_limit=limit)

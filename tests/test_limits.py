@@ -17,7 +17,7 @@ from gordan.certificates.problem import Problem
 from gordan.deadlines import LOOPS, Deadline, Pace
 from gordan.ledger.question import PROOF_PASSES
 from gordan.rows import Rows, ascent
-from gordan.solve import batches, corral, loss_newton, separation
+from gordan.solve import batches, block_newton, corral, loss_newton, separation
 from gordan.solve.restricted import FeasibleSet, Gram, Restricted
 
 # Seconds of a multiplication in a product of matrices and for an entry in a pass: as on a machine a million times slower.
@@ -172,6 +172,34 @@ def test_a_matrix_of_second_moments_that_would_outlast_the_limit_is_not_begun(ch
     assert (found.status, "second_moment" in charged) == ("solved", False)
     assert gordan.minimize_loss(X, y, time_limit=1e6).status == "solved"
     assert charged["second_moment"] > limit
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+@pytest.mark.parametrize("columns", [1, 5])
+def test_matrices_of_losses_are_begun_only_in_time(loss, columns, charged, clock, monkeypatch):
+    """The matrices of one label vector, of several in shared passes, and of the smoothed problems of a hinge."""
+    rng, work = np.random.default_rng(0), loss_newton.second_moment
+    X, limit = rng.standard_normal((900, 60)), 3.0
+    Y = np.sign(X[:, :columns] + rng.standard_normal((900, columns)))
+    Y = Y.astype(np.int8) if columns > 1 else Y[:, 0]
+    reduced = Rows.reduce
+
+    def reduce(rows, kernel, *arguments, **options):
+        if kernel is block_newton.SEPARATE.moments:
+            charged["moments"] = PACE.products(rows.d, rows.d, rows.n) / 2
+            clock.now += charged["moments"]
+        return reduced(rows, kernel, *arguments, **options)
+
+    monkeypatch.setattr(batches, "_few", lambda n, d: False)
+    monkeypatch.setattr(batches, "_shares_passes", lambda problem, d: True)
+    monkeypatch.setattr(block_newton, "second_moment", work)  # the charged one, which is there under its own name
+    monkeypatch.setattr(Rows, "reduce", reduce)
+    begin = clock.now
+    gordan.minimize_loss(X, Y, loss=loss, time_limit=limit, C=100.0, tol=1e-9)
+    assert clock.now - begin <= 1.1 * limit + 0.3
+    begin = clock.now
+    gordan.minimize_loss(X, Y, loss=loss, time_limit=1e6, C=100.0, tol=1e-9)
+    assert clock.now - begin > 1.5 * limit
 
 
 @pytest.mark.parametrize(("loss", "passes"), [("squared_hinge", 1), ("logistic", 1), ("multinomial", 2)])

@@ -724,7 +724,7 @@ def test_planes_that_were_found_are_proved_however_short_the_time(loss, limit, c
     """They were dropped for w = 0 if the time was up, and a plane of part of the rows became worse the longer it took."""
     r = np.random.default_rng(5)
     y = r.integers(0, 4, 6000)
-    X = (np.eye(4, 80)[y] + 0.4 * r.standard_normal((6000, 80))).astype(np.float32)
+    X = (np.eye(4, 64)[y] + 0.4 * r.standard_normal((6000, 64))).astype(np.float32)
     clock.tick = 2e-3
     found = gordan.minimize_loss(X, y[:, None] == np.arange(4), loss=loss, C=100.0, tol=1e-9, time_limit=limit)
     at_zero = 6000 * 100.0 * (math.log(2) if loss == "logistic" else 1.0)

@@ -463,7 +463,7 @@ def least_losses(
     """
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
-    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+    rows = unsigned_rows(problem, intercept, budget)
     space = RowSpace.of(rows, budget.time) if loss.smooth and _few(n, n + 1) else None
     if c.any() and _ascends(problem, d, k, loss):
         return _by_ascent(rows, signs, asked, tol, budget)
@@ -471,6 +471,8 @@ def least_losses(
     shared = together or _shares_passes(problem, d) if loss.smooth else not storage.in_memory
     if not c.any() or not shared:
         return None, steps, asked
+    if storage.in_memory:
+        budget = budget.paced(rows, k)
     if together and loss.smooth:
         return *_in_stacks(problem, signs, asked, space, tol, budget), asked
 
@@ -495,15 +497,20 @@ def least_losses(
     return found, steps, asked
 
 
+def unsigned_rows(problem: Problem, intercept: Intercept, budget: Budget) -> Rows:
+    """Return the rows of a problem without the signs of a label vector."""
+    return Rows(problem.storage, np.ones(problem.X.n, np.int8), constant=intercept.exists, threads=budget.threads)
+
+
 def rough_planes(problem: Problem, signs: Array, asked: Objectives, budget: Budget) -> Array:
     """Return planes of a part of dense rows for every column of signs, as `least_losses` does, in part of the time.
 
     NaN stands for planes that were not found. They are for label vectors that are solved one after the other, of which the last
     ones may not be begun in time.
     """
-    storage, (n, k), loss, intercept = problem.storage, signs.shape, asked.loss, asked.intercept
+    storage, k, loss, intercept = problem.storage, signs.shape[1], asked.loss, asked.intercept
     found = np.full((k, intercept.columns(problem.X.d)), math.nan)
-    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+    rows = unsigned_rows(problem, intercept, budget)
     size = block_newton.block_size(rows, k)
     for lo in range(0, 0 if storage.sparse or not asked.c.any() else k, size):
         Y, c = asked.signs[:, lo : lo + size], storage.to_storage_f64(asked.c)

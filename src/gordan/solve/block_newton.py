@@ -27,7 +27,7 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
-from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search, second_moment
+from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search, second_moment, seconds_for_a_factor
 from gordan.solve.loss_newton import TUNING as NEWTON
 
 
@@ -498,10 +498,16 @@ class Preconditioner:
         if not fits(16 * W.shape[1] * rows.d**2):
             return
         for j, h in enumerate(part.own_curvatures(W, np.arange(W.shape[1])).T):
-            if part.deadline.passed:
+            if not part.deadline.affords(seconds_for_a_factor(rows, rows.n, part.deadline.pace)):
                 self.each.clear()
                 return
             self.each[j] = rows.storage.solving(second_moment(rows, np.flatnonzero(h), h[h != 0]) + np.diag(part.J[:, 0]))
+
+    def _affords_a_factor(self, active: int) -> bool:
+        """Return whether there is time for a factorization for so many rows, if it is made on this machine."""
+        table, rows = self.table, self.table.rows
+        elsewhere = rows.storage.on_device or rows.storage.is_remote
+        return elsewhere or table.deadline.affords(seconds_for_a_factor(rows, active, table.deadline.pace))
 
     def solve(self, r: Array, own: Array) -> Array:
         """Return the preconditioned residuals r of these label vectors, as columns.
@@ -524,6 +530,8 @@ class Preconditioner:
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return
+        if not self._affords_a_factor(rows.n):
+            return
         # the second derivatives at w = 0 are the same for all label vectors; but those of a smoothed hinge are 0 there
         own = made or len(todo) == 1 or isinstance(self.table.loss, SmoothHinge)
         at = W[:, todo] if own else 0.0 * W[:, todo]
@@ -539,8 +547,9 @@ class Preconditioner:
         curvatures = table.curvatures(W, todo)
         assert curvatures is not None
         for h, j in zip(curvatures.T, todo.tolist(), strict=True):
-            hessian = Hessian.of(rows, h, self.hessians.get(j))
-            if table.spent() or not np.isfinite(hessian.products).all():
+            afforded = self._affords_a_factor(int(np.count_nonzero(h))) and not table.spent()
+            hessian = Hessian.of(rows, h, self.hessians.get(j)) if afforded else None
+            if hessian is None or not np.isfinite(hessian.products).all():
                 self.each.clear()
                 return False
             self.hessians[j] = hessian

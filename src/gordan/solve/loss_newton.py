@@ -19,7 +19,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import factorized, solved
-from gordan.deadlines import UNLIMITED, Deadline
+from gordan.deadlines import UNLIMITED, Deadline, Pace
 from gordan.memory import fits
 from gordan.rows import Rows
 
@@ -162,7 +162,7 @@ class Newton:
     """The number of products with AᵀhA so far, each of which is one step of conjugate gradients and costs two passes."""
 
     @staticmethod
-    def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
+    def start(rows: Rows, free: bool, w: Array | None, time: Deadline) -> Newton:
         """Return the state at w, or at 0."""
         J = np.ones(rows.d)
         if free:
@@ -252,7 +252,7 @@ class Newton:
             s = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
             self.stale = not self.converged
             return s
-        if not self.time.affords(self._seconds_for_a_factor(k)):
+        if not self.time.affords(seconds_for_a_factor(self.rows, k, self.time.pace)):
             return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
         self.hessian = Hessian.of(self.rows, h, self.hessian, self.A)
         H = self.hessian.products.copy()
@@ -277,11 +277,6 @@ class Newton:
             diagonal = np.sqrt(diagonal)
         inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
         return lambda r: inverse * r
-
-    def _seconds_for_a_factor(self, k: int) -> float:
-        """Predict the seconds of a factorization, which cannot be interrupted, at the pace of this call."""
-        rows, pace = self.rows, self.time.pace
-        return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
 
     def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
         """Return the direction from the k rows with h > 0: with r = h A s, (AAᵀ + 1/h) r = -A g and s = -g - Aᵀr for J = 1.
@@ -315,6 +310,11 @@ class Newton:
         self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
         self.products += found.steps
         return found.s
+
+
+def seconds_for_a_factor(rows: Rows, k: int, pace: Pace) -> float:
+    """Predict the seconds of a factorization for k rows with h > 0, which cannot be interrupted, at the pace of a call."""
+    return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
 
 
 def steps_for_a_factor(rows: Rows, k: int) -> int:

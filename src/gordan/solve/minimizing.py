@@ -521,13 +521,14 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         # without several rows for each coefficient, a part says little about all rows
         newton.unaided = w is None and not rows.sparse and enough < classes and not newton.small
     waited, best = 0, math.inf
+    begun = w is not None or not rows.in_memory
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
-        begun = newton.steps > 0 or w is not None or not rows.in_memory
+        begun = begun or newton.steps > 0
         gap, upper, spent = newton.gap(), newton.value, task.time.passed and begun
         if waiting is not None and not waiting.unaided and not spent:
             moved = gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting)
-            waiting = None
+            waiting, begun = None, begun or moved
             if moved:
                 continue
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
@@ -587,7 +588,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     """
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
-    newton = Newton.start(task.rows, task.free, w)
+    newton = Newton.start(task.rows, task.free, w, task.time)
     base = np.zeros(task.rows.n) if task.alpha is None else task.alpha
 
     def weights(z: Array) -> Array:
@@ -650,7 +651,7 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         yield from by_newton(task, w)
         return
     for v, alpha, done in _epochs(task, None):
-        newton = Newton.start(task.rows, task.free, v)
+        newton = Newton.start(task.rows, task.free, v, task.time)
         found = replace(_evaluated(task, newton)[0], steps=done)
         near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
         if near and found.gap > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:

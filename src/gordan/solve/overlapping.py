@@ -150,7 +150,7 @@ def by_least_loss(question: Question, evidence: Evidence, decide_sign: Any) -> I
     Costs two passes over the rows of weight for each step of conjugate gradients, a few hundred of them.
     """
     A, budget, C = question.unit_rows.A, question.budget, 1.0
-    newton = Newton.start(A, question.margin.intercept.exists, time=budget.time)
+    newton = Newton.start(A, question.margin.intercept.exists, None, budget.time)
     p = np.ones(A.n)
     while newton.products <= MAX_PRODUCTS and newton.steps <= MAX_LOSS_STEPS and not budget.spent:
         v, w = newton.combine(p), newton.J * newton.w

@@ -249,7 +249,7 @@ def minimize_many_losses(
     if options.callback is None and starts is None and budget.max_iter is None and unweighted:
         problem.require_finite()
         try:
-            search = _search_budget(budget, problem.storage.in_memory)
+            search = columns.search_budget
             planes, steps, table = batches.least_losses(problem, signs, table, options.tol, search)
         except batches.Interrupted as stop:
             planes, table, columns.stopped = stop.planes, stop.asked, True
@@ -384,14 +384,6 @@ def _margin_from_batch(columns: _Columns[MarginResult], options: MarginOptions, 
         seconds=columns.share,
         _proof=proof,
     )
-
-
-def _search_budget(budget: Budget, in_memory: bool) -> Budget:
-    """Return the budget of the search for planes that are then proved together."""
-    now, share = time.perf_counter(), SEARCH_TIME_IN_MEMORY if in_memory else SEARCH_TIME_ELSEWHERE
-    if (1 - share) * (budget.deadline - now) < PROOF_SECONDS:
-        share = SEARCH_TIME_IN_MEMORY
-    return replace(budget, deadline=min(budget.deadline, (1 - share) * now + share * budget.deadline))
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
@@ -551,7 +543,16 @@ class _Columns(Generic[One]):
         """Return planes of all columns, which are proved before each column is solved: its start, or one of part of the rows."""
         if starts is not None:
             return np.array([plane_of_start(start, self.kind, self.whole.X.d) for start in starts])
-        return batches.rough_planes(self.whole, self.signs, table, _search_budget(self.budget, in_memory=True))
+        return batches.rough_planes(self.whole, self.signs, table, self.search_budget)
+
+    @property
+    def search_budget(self) -> Budget:
+        """The budget of a search for planes that are then proved together."""
+        budget, now, in_memory = self.budget, time.perf_counter(), self.whole.storage.in_memory
+        share = SEARCH_TIME_IN_MEMORY if in_memory else SEARCH_TIME_ELSEWHERE
+        if (1 - share) * (budget.deadline - now) < PROOF_SECONDS:
+            share = SEARCH_TIME_IN_MEMORY
+        return replace(budget, deadline=min(budget.deadline, (1 - share) * now + share * budget.deadline))
 
     @property
     def stop_reason(self) -> Status:
