@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import gordan
 from gordan import rows
+from gordan.rows.storage import Storage
 from gordan.solve import finders, separation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
@@ -133,6 +134,15 @@ def test_only_rows_look_at_the_arrays_of_a_storage():
         if path.parent != source / "rows":
             looked = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if getattr(node, "attr", None) == "arrays"]
             assert not looked, f"{path.name}, line {looked}"
+
+
+def test_the_page_counts_the_operations_of_a_storage():
+    """Those that a backend has to implement, and those with defaults."""
+    required = Storage.__abstractmethods__
+    derived = {name for name, value in vars(Storage).items() if callable(value) and not name.startswith("_")} - required
+    assert "five operations" in PAGE.read_text(encoding="utf-8")
+    assert len(required) == 5
+    assert f"{len(derived)} more operations have defaults" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_modules_of_rows_are_listed_in_reading_order():
