@@ -1,8 +1,9 @@
 """The user's X as the checker reads it, and rigorous enclosures of its products with a vector w.
 
 Sums are computed by the storage (`rows.reads`) in plain float64 arithmetic with a known number of operations; this module
-bounds their rounding errors. All arithmetic is done in threads whose floating-point mode is checked (`floats`), and none by a
-BLAS, whose threads may be in another mode. (The one product that `verified` leaves to BLAS has bounds that hold in any mode.)
+bounds their rounding errors. All arithmetic on the host is done in threads whose floating-point mode is checked (`floats`), and
+none by a BLAS, whose threads may be in another mode. (The one product that `verified` leaves to BLAS has bounds that hold in any
+mode. On a GPU, sums for several vectors at once are float64 matrix products; `rows.tensors` says what is tested there.)
 """
 
 from __future__ import annotations

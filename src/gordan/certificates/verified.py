@@ -11,8 +11,8 @@ chosen rows have rank r, so that the chosen rows span them, and Aw ≥ 0 implies
 proves overlap. The certificate states these combinations in integers, and they are checked exactly. Columns in which all chosen
 rows are 0 cancel with any x: a witness leaves them out without saying so.
 
-The product MQ is computed by BLAS, the only place where a proof relies on it. The floating-point mode of its threads cannot be
-checked, so the bounds hold in every mode:
+The product MQ is computed by BLAS on the host, the only place where a proof relies on that. The floating-point mode of its
+threads cannot be checked, so the bounds hold in every mode:
 
 1. *Nothing is subnormal.* Rows and columns are scaled by powers of two, so that the entries of M, Q and p are 0 or between 2⁻⁴⁰⁰
    and 2⁴⁰⁰, and hence multiples of 2⁻⁴⁵². Their products and all sums of these, rounded or not, are multiples of 2⁻⁹⁰⁴: they are
