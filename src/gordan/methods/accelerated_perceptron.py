@@ -23,7 +23,7 @@ from gordan.rows import Rows
     forms=("published", "gradient", "game"),
 )
 def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta: str = "matched") -> Method:
-    """Normalized momentum gradient descent on the exponential loss: the Smooth Perceptron's game, summed instead of averaged.
+    """Run normalized momentum gradient descent on the exponential loss: the Smooth Perceptron's game, summed, not averaged.
 
     Published (primal-dual): q_0 = p_0, v_0 = g_0 = 0, β_t = t/(t+1), θ_{t-1} = 2ηt/(t+1):
 
@@ -62,7 +62,7 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
 
 
 class _State(NamedTuple):
-    """v, the momentum g, and the last direction: g_{t-1} - Aᵀq_{t-1} = -½(t+1)w_t."""
+    """The state: v, the momentum g, and the last direction: g_{t-1} - Aᵀq_{t-1} = -½(t+1)w_t."""
 
     v: Array
     g: Array

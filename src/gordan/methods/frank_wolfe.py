@@ -28,7 +28,7 @@ RECOMPUTE_SHARE = 1e-3
     forms=("published", "game"),
 )
 def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
-    """Frank–Wolfe on ½‖Aᵀp‖² (von Neumann, Gilbert): move p towards the vertex that w = Aᵀp has lowest.
+    """Minimize ½‖Aᵀp‖² by Frank–Wolfe (von Neumann, Gilbert): move p towards the vertex that w = Aᵀp has lowest.
 
     Published, s a vertex of P with s·Aw lowest for w = Aᵀp_{t-1}: p_t = (1-θ)p_{t-1} + θs, with θ = 2/(t+1) (`step="2/(t+1)"`,
     w_1 = 0), or the θ in [0, 1] that makes ‖Aᵀp_t‖ least ("line search"). "away" takes weight from the vertex that w has highest
@@ -68,7 +68,7 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
 
 
 class _Average(NamedTuple):
-    """p_t, Aᵀp_t, Σα_t w_t."""
+    """The state: p_t, Aᵀp_t, Σα_t w_t."""
 
     p: Array
     combination: Array
@@ -97,7 +97,7 @@ class _OpenLoop:
 
 
 class _Point(NamedTuple):
-    """p_t and Aᵀp_t, and the length of the last Aᵀp that was computed from p."""
+    """The state: p_t and Aᵀp_t, and the length of the last Aᵀp that was computed from p."""
 
     p: Array
     combination: Array

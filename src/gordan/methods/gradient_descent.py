@@ -22,7 +22,7 @@ from gordan.rows import Rows
     forms=("published",),
 )
 def gradient_descent(*, form: str = "published") -> Method:
-    """Gradient descent on the exponential loss R(v), the mean of e^{-A_i·v}, with step 1.
+    """Run gradient descent on the exponential loss R(v), the mean of e^{-A_i·v}, with step 1.
 
         v_t = v_{t-1} - ∇R(v_{t-1}) = v_{t-1} + R(v_{t-1}) Aᵀsoftmax(-Av_{t-1}),   v_0 = 0.
 
@@ -43,7 +43,7 @@ def gradient_descent(*, form: str = "published") -> Method:
     forms=("published", "game"),
 )
 def normalized_gradient_descent(*, form: str = "published", step: str = "constant") -> Method:
-    """Gradient descent on log R: v_t = v_{t-1} + η_t Aᵀsoftmax(-Av_{t-1}), with η_t = 1 or 1/√t.
+    """Run gradient descent on log R: v_t = v_{t-1} + η_t Aᵀsoftmax(-Av_{t-1}), with η_t = 1 or 1/√t.
 
     Game: that of `steepest_descent` for p = 2, α_t = η_t: p first with FTRL[E, p_0, 1], w with the best response Aᵀp_t to the
     current loss alone. v_T = Σα_t w_t.

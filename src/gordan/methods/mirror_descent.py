@@ -24,7 +24,7 @@ from gordan.rows import Rows
     forms=("published", "game"),
 )
 def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "linear", eta: float = 0.25) -> Method:
-    """Mirror descent on log R with the mirror map ½‖·‖_q², averaged: the largest p-norm margin, for 2 ≤ p < ∞.
+    """Run mirror descent on log R with the mirror map ½‖·‖_q² and average, for the largest p-norm margin, 2 ≤ p < ∞.
 
     Published, θ_0 = 0, α_t = 1 (`weights="constant"`) or t ("linear"):
 
@@ -66,7 +66,7 @@ def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "l
 
 
 class _State(NamedTuple):
-    """θ_t, S_t, Σα_t w_t."""
+    """The state: θ_t, S_t, Σα_t w_t."""
 
     theta: Array
     weight: float

@@ -24,7 +24,7 @@ from gordan.rows import Rows
     forms=("published", "game"),
 )
 def mirror_prox_perceptron(*, form: str = "published") -> Method:
-    """Mirror-prox for the bilinear game on the unit ball (MPFP): separates, or certifies that the margin is small.
+    """Play the bilinear game on the unit ball by mirror-prox (MPFP), which separates or certifies that the margin is small.
 
     Published: F(w, p) = [-Aᵀp; Aw], u_t = Prox_{v_t}(γ_t F(v_t)), v_{t+1} = Prox_{v_t}(γ_t F(u_t)), output the
     average of u_t, for R = α_w ½‖w‖² + α_p E(p) with Ω_w = ½, Ω_p = D, γ_t = 1/(√Ω_p+√Ω_w), α_w = √Ω_p γ_t, α_p = γ_t/√Ω_p.
@@ -63,7 +63,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
 
 
 class _State(NamedTuple):
-    """v_t = (ŵ, p̂) with p̂ by its logarithm, Aᵀp̂, and Σ of the w-parts of u_t."""
+    """The state: v_t = (ŵ, p̂) with p̂ by its logarithm, Aᵀp̂, and Σ of the w-parts of u_t."""
 
     w: Array
     log_p: Array
@@ -73,8 +73,10 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _MirrorProx:
-    """Published form: the prox map in its two blocks. Both moves of p answer a w that is known before the round, from the same
-    anchor, so they share a fused pass."""
+    """Published form: the prox map in its two blocks.
+
+    Both moves of p answer a w that is known before the round, from the same anchor, so they share a fused pass.
+    """
 
     game: Game
 

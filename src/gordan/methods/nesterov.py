@@ -23,7 +23,7 @@ from gordan.rows import Rows
     forms=("published", "game"),
 )
 def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
-    """Nesterov's accelerated gradient with normalized steps: its implicit bias is the maximum margin, at rate 1/t².
+    """Run Nesterov's accelerated gradient with normalized steps, whose implicit bias is the maximum margin, at rate 1/t².
 
     Published: v_0 = s_0 = 0, u_1 = 0, R(u) the mean of e^{-A_i·u}:
 
@@ -71,7 +71,7 @@ def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
 
 
 class _State(NamedTuple):
-    """v_t, w_t and s_t."""
+    """The state: v_t, w_t and s_t."""
 
     v: Array
     w: Array

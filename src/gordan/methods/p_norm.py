@@ -24,7 +24,7 @@ from gordan.rows import Rows
     forms=("game",),
 )
 def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: str = "ball") -> Method:
-    """The accelerated p-norm Perceptron: √((p-1) log n)/γ rounds where the classical one needs (p-1)/γ².
+    """Play the accelerated p-norm Perceptron: √((p-1) log n)/γ rounds where the classical one needs (p-1)/γ².
 
     g = pᵀAw for rows with ‖A_i‖_p ≤ 1, α_t = 1, η_w = 1/√(2(q-1)D), η_p = 1/η_w: w first with OFTRL[‖·‖_q²/(2(q-1)), 0, η_w] and
     hint last, p with FTRL⁺[E, p_0, η_p]. As printed w is free (`w_set="free"`); kept in the unit q-ball (`"ball"`) the same bound
@@ -71,7 +71,7 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
     forms=("game",),
 )
 def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float | None = None) -> Method:
-    """The Smooth Perceptron for p-norm margins: rate 1/t² where the accelerated p-norm Perceptron has 1/t.
+    """Play the Smooth Perceptron for p-norm margins: rate 1/t² where the accelerated p-norm Perceptron has 1/t.
 
     g = pᵀAw - ½‖w‖_q² for rows with ‖A_i‖_p ≤ 1, α_t = t: w first with OFTL (hint last), that is w_t = ∇½‖·‖_p² at the weighted
     average of Aᵀp; p with FTRL⁺[E, p_0, η], η = (q-1)/4 unless a smaller one is given.
@@ -114,7 +114,7 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
     forms=("game",),
 )
 def box_perceptron(*, form: str = "game", p: float = 1.0) -> Method:
-    """The accelerated Perceptron for p-norm margins with 1 ≤ p < 2; for p = 1 the vector w lives in a box.
+    """Play the accelerated Perceptron for p-norm margins with 1 ≤ p < 2; for p = 1 the vector w lives in a box.
 
     g = pᵀAw on ‖w‖_q ≤ 1 for rows with ‖A_i‖_p ≤ 1, α_t = 1: w first with OFTRL[½‖·‖₂², 0, η_w], hint last, whose argmin is a
     Euclidean projection onto the q-ball (p = 1: entries are clipped to [-1, 1]); p with FTRL⁺[E, p_0, 1/η_w]. ½‖·‖_q² is not

@@ -32,7 +32,7 @@ RESTART_SHARE, MIN_ROUNDS_TO_RESTART = math.exp(-1), 8
     forms=("published", "game"),
 )
 def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) -> Method:
-    """The primal-dual hybrid gradient method (PDHG, Chambolle–Pock) for the bilinear game on the unit ball.
+    """Play the bilinear game on the unit ball by the primal-dual hybrid gradient method (PDHG, Chambolle–Pock).
 
     Published, L = ‖A‖₂, τ = 1/(ωL), σ = ω/L, w_0 = 0, Π the nearest point of P:
 
@@ -71,7 +71,7 @@ def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) 
 
 
 class _State(NamedTuple):
-    """w_t and A w_t, p_t and Aᵀp_t, ω; the point and the round of the last restart, and the sums and the first gap since then."""
+    """The state: w_t and A w_t, p_t and Aᵀp_t, ω; the point and round of the last restart, the sums and the first gap since."""
 
     w: Array
     scores: Array

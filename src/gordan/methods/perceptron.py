@@ -22,7 +22,7 @@ from gordan.rows import Rows
     forms=("published",),
 )
 def perceptron(*, form: str = "published", output: str = "last") -> Method:
-    """Rosenblatt's Perceptron: cycle over the rows, and add each row that is not on the right side.
+    """Run Rosenblatt's Perceptron: cycle over the rows, and add each row that is not on the right side.
 
     A round is one mistake: w += A_i for the next row with A_i·w ≤ 0. It has finished when a whole cycle finds none.
 
@@ -40,7 +40,7 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
     forms=("published",),
 )
 def p_norm_perceptron(*, form: str = "published", p: float = 3.0, output: str = "last") -> Method:
-    """Gentile's p-norm Perceptron: θ += A_i on a mistake, w = ∇½‖θ‖_p².
+    """Run Gentile's p-norm Perceptron: θ += A_i on a mistake, w = ∇½‖θ‖_p².
 
     Guarantee: at most (p-1)/γ² mistakes, for rows with ‖A_i‖_p ≤ 1 and γ the largest margin over ‖w‖_q ≤ 1.
     """
@@ -63,7 +63,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
 
 
 class _State(NamedTuple):
-    """θ, how often each row was added, where the cycle stands, and Σw over the rounds."""
+    """The state: θ, how often each row was added, where the cycle stands, and Σw over the rounds."""
 
     theta: Array
     mistakes: Array

@@ -25,7 +25,7 @@ from gordan.rows import Rows
     forms=("published",),
 )
 def projection_rescaling(*, form: str = "published") -> Method:
-    """Positive weights with Aᵀp = 0, all of them: the Smooth Perceptron on projections, and rescaling of what they say is small.
+    """Find positive weights of all rows with Aᵀp = 0, by the Smooth Perceptron on projected rows that are rescaled in phases.
 
     State: a diagonal D, at first I. A phase: P projects onto {x : AᵀD⁻¹x = 0}, which is I - QQᵀ for Q = qr(D⁻¹A). The Smooth
     Perceptron (η = ½) on the rows of P ends with y = Pz > 0, and then p = D⁻¹y/Σ has Aᵀp = 0 up to rounding; or with weights z

@@ -39,7 +39,7 @@ BISECTIONS = 60
     forms=("published", "game"),
 )
 def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smooth_perceptron", step: str = "adaptive") -> Method:
-    """A separator after a number of rounds that grows with log(1/γ): any of the methods, played phase by phase on rescaled rows.
+    """Find a separator in a number of phases that grows with log(1/γ), each of which plays a method on rescaled rows.
 
     State: a matrix W, at first I; the ellipsoid {Wu : ‖u‖ ≤ 1} holds every w with Aw ≥ 0, ‖w‖ ≤ 1. A phase, with ν_i = ‖Wᵀa_i‖:
 
@@ -147,8 +147,11 @@ class _Phase(NamedTuple):
 
 
 class Ellipsoid(NamedTuple):
-    """The state: W, the number of phases, the round after which the last one ended, the total gain, and the state and sums of the
-    current phase."""
+    """The state of all phases.
+
+    It is W, the number of phases, the round after which the last one ended, the total gain, and the state and sums of the current
+    phase.
+    """
 
     W: Array
     phases: int

@@ -25,7 +25,7 @@ from gordan.rows import Rows
     forms=("published",),
 )
 def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptron") -> Method:
-    """A separator or weights with Aᵀp = 0, whichever there is: `rescaled_perceptron` and `projection_rescaling` in turn.
+    """Find a separator or weights with Aᵀp = 0, whichever exists, by `rescaled_perceptron` and `projection_rescaling` in turn.
 
     Odd rounds are those of the first, even rounds those of the second; it ends when one of them has found what it looks for.
 

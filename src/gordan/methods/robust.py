@@ -21,7 +21,7 @@ from gordan.rows import Rows
     forms=("game",),
 )
 def robust_perceptron(*, form: str = "game", noise: float = 0.1, noise_norm: float = 2.0, eta: float = 0.5) -> Method:
-    """The Smooth Perceptron where every row may be moved: the largest margin that is left under noise ‖δ_i‖_s ≤ ε.
+    """Play the Smooth Perceptron for the largest margin that is left if every row may be moved by noise ‖δ_i‖_s ≤ ε.
 
     g = pᵀAw - ε‖w‖_r - ½‖w‖², 1/r + 1/s = 1, for s = 1, 2 or ∞ (`noise_norm`), ε in the units of A (`noise`); α_t = t: w first
     with OFTL (hint last), whose argmin is z - Π(z) with Π the nearest point of ‖·‖_s ≤ ε (s = ∞: every entry goes ε towards 0); p

@@ -24,7 +24,7 @@ from gordan.rows import Rows
     forms=("published", "game"),
 )
 def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
-    """Nesterov's excessive gap technique on ψ(v) = min_q qᵀAv - ½‖v‖²: two accelerated players, averaged.
+    """Apply Nesterov's excessive gap technique to ψ(v) = min_q qᵀAv - ½‖v‖²: two accelerated players, averaged.
 
     Published: with θ_t = 2/(t+3), μ_0 = 1/η, v_0 = Aᵀp_0 and q_μ(v) = argmin_q qᵀAv + μ D_E(q, p_0),
 
@@ -82,7 +82,7 @@ def erm_regrets(eta: float, D: float, moves: Moves) -> Regrets:
 
 
 class _State(NamedTuple):
-    """v_t, μ_t, the averages q_t and Aᵀq_t, and Aᵀq_{μ_t}(v_t) of the response."""
+    """The state: v_t, μ_t, the averages q_t and Aᵀq_t, and Aᵀq_{μ_t}(v_t) of the response."""
 
     v: Array
     mu: float

@@ -51,7 +51,7 @@ def regret_of_steps(t: int, D: float) -> float:
     forms=("published", "game"),
 )
 def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | None = None) -> Method:
-    """Steepest descent on log R in the q-norm: its implicit bias is the largest p-norm margin.
+    """Run steepest descent on log R in the q-norm, whose implicit bias is the largest p-norm margin.
 
     Published, v_0 = 0 and p_t = softmax(-Av_{t-1}), R(v) the mean of e^{-A_i·v}:
 
@@ -100,7 +100,7 @@ def descent(game: Game, form: str, eta: float, weight: Callable[[int], float]) -
 
 
 class _State(NamedTuple):
-    """v_t and Σα."""
+    """The state: v_t and Σα."""
 
     v: Array
     weight: float
