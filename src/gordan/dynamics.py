@@ -23,8 +23,10 @@ from gordan.trace import Moment, Trace
 
 
 class Output(NamedTuple):
-    """What a published form would return now: w = factor · w̄_t (factor is None if no game is played), and `lowest` = min_p pᵀAw
-    if the pass of the round gave it."""
+    """What a published form would return now.
+
+    It is w = factor · w̄_t (factor is None if no game is played), and `lowest` = min_p pᵀAw if the pass of the round gave it.
+    """
 
     w: Array
     lowest: float | None

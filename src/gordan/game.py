@@ -169,8 +169,10 @@ class Game:
         return lowest - self.penalty(w)
 
     def dual(self, combination: Array, p: Array) -> float:
-        """Return max_w g(w, p) from Aᵀp: what p pays, plus ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm
-        at most 1)."""
+        """Return max_w g(w, p) from Aᵀp.
+
+        That is what p pays, plus ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm at most 1).
+        """
         length = norm(self._rest(combination), self.norm)
         return (0.5 * length**2 / self.curvature if self.curvature else length) + self.paid(p)
 

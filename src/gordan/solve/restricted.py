@@ -227,8 +227,7 @@ class Products:
 class Restricted:
     """The game on the working set, for the p that are `allowed`.
 
-    `linear` = A r and `constant` = ‖r‖² are what rows outside add to the scores and to the square.
-    `rank` bounds that of the
+    `linear` = A r and `constant` = ‖r‖² are what rows outside add to the scores and to the square. `rank` bounds that of the
     rows, so that more than rank + groups free rows must be dependent. After the `deadline` the search ends with a feasible p that
     is not settled.
     """
