@@ -460,8 +460,8 @@ def test_masses_of_rows_that_gain_and_lose_as_b_grows(loss):
     assert decided
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
-def test_an_offset_that_is_not_proved_is_refused(loss):
+def proved_offset(loss):
+    """The offset of an optimum, and whether another one would be proved."""
     X, which, _ = rows()
     result = gordan.minimize_loss(X, which if loss == "multinomial" else which > 0, loss=loss)
     of, optimum = result._evidence.question.objective, result._optimum
@@ -472,13 +472,19 @@ def test_an_offset_that_is_not_proved_is_refused(loss):
         return region(of, place.centre, place.r, result.b, place.radius, place.origin, np.array(offset)).offset_is_proved
 
     assert is_proved(place.offset)
-    if loss == "multinomial":
-        *b, spread = place.offset
-        assert is_proved([*b, math.inf])
-        assert not is_proved([*b, spread / 2])
-        assert not is_proved([b[0] + 4 * spread, *b[1:], spread])
-        return
-    low, high = place.offset
+    return place.offset, is_proved
+
+
+def test_an_offset_of_classes_that_is_not_proved_is_refused():
+    (*b, spread), is_proved = proved_offset("multinomial")
+    assert is_proved([*b, math.inf])
+    assert not is_proved([*b, spread / 2])
+    assert not is_proved([b[0] + 4 * spread, *b[1:], spread])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_offset_that_is_not_proved_is_refused(loss):
+    (low, high), is_proved = proved_offset(loss)
     assert is_proved([-math.inf, math.inf])
     assert is_proved([low, math.inf])
     for false in ([high + 1, math.inf], [-math.inf, low - 1], [high + 1, high + 2], [math.inf, -math.inf], [math.nan, high]):
