@@ -43,7 +43,8 @@ coverage: $(VENV)/.test
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=95
 
-KERNELS := $(patsubst %,tests/test_%,rows.py io.py double_oracle.py block_ascent.py bad_input.py::test_not_finite_in_a_pass)
+KERNELS := $(patsubst %,tests/test_%,rows.py accepted.py visiting.py io.py io_text.py io_arrays.py io_columns.py $\
+	double_oracle.py block_ascent.py bad_input.py::test_not_finite_in_a_pass)
 LARGE := 1027x2 or 259x6 or 9000 or threads or large or enormous or any_ or memory_map or damaged or long $\
 	or many_rows or quick_way or types or come_and_go or wide_rows or working_set_holds or compiles
 

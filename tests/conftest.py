@@ -74,6 +74,21 @@ def table(tmp_path):
     return write_csv(tmp_path / "pair.csv", X, y)
 
 
+@pytest.fixture(params=["careful", "fast", "fast, blocks of 7 bytes"])
+def route(request, monkeypatch):
+    """The line-by-line parser, the compiled scanner, and the scanner with lines across blocks must not differ in anything."""
+    if request.param != "careful":
+        monkeypatch.setattr("gordan.io.text.SHORT", 0)
+    if "7" in request.param:
+        monkeypatch.setattr("gordan.io.text.BLOCK", 7)
+
+
+@pytest.fixture
+def arrow():
+    """pyarrow, which reads Parquet files."""
+    return pytest.importorskip("pyarrow")
+
+
 @pytest.fixture
 def ctrl_c():
     """An event. Once it is set, another thread sends SIGINT, which reaches this one wherever it then is."""
