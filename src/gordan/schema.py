@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -74,9 +74,17 @@ def record(kind: type, words: str, **parts: Form) -> Form:
 
 def fields(plain: Any, parts: Mapping[str, Form], words: str) -> dict[str, Any]:
     """Return the values of a JSON object that has exactly these fields, or raise a ValueError."""
-    if type(plain) is not dict or set(plain) != set(parts):
-        raise ValueError(f"its fields are not those of {words}")
+    require_fields(plain, parts, words)
     return {name: form.taken(plain[name], name) for name, form in parts.items()}
+
+
+def require_fields(plain: Any, names: Collection[str], words: str) -> None:
+    """Raise a ValueError that names the fields that are missing or unknown, unless this is a JSON object with exactly these."""
+    if type(plain) is not dict:
+        raise ValueError(f"its fields are not those of {words}: {str(plain)[:40]!r} is not an object")
+    missing, unknown = sorted({*names} - {*plain}), sorted({*plain} - {*names})
+    if missing or unknown:
+        raise ValueError(f"its fields are not those of {words}: missing fields: {missing}; unknown fields: {str(unknown)[:200]}")
 
 
 def mapping(words: str, parts: Mapping[str, Form]) -> Form:
@@ -169,7 +177,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(spelling: str) -> Any:
-    raise ValueError(f"{spelling} is no JSON")
+    raise ValueError(f"{spelling} is not valid JSON")
 
 
 def _json_int(spelling: str) -> int:

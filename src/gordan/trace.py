@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.errors import InputError, import_extra, input_errors
-from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed, strict_json
+from gordan.schema import COUNT, DECIMAL, TEXT, Form, fields, listed, mapping, optional, strict_json
 
 FORMAT = "gordan-trace-1"
 
@@ -51,7 +52,7 @@ class Moment:
         return relative_width(self.lower, self.upper)
 
 
-COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
+COLUMNS = tuple(f.name for f in dataclass_fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +152,7 @@ class Trace:
             content = strict_json(Path(path).read_bytes())
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise InputError(f"{path} is not a trace this version can read (format {FORMAT!r} expected)")
-        with input_errors(f"{path} is damaged", KeyError, TypeError, ValueError, OverflowError):
+        with input_errors(f"{path} is damaged", ValueError, OverflowError):
             return _from_plain(content)
 
     @staticmethod
@@ -169,8 +170,14 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
 
 
 FACTS = {"method": TEXT, "form": TEXT, "norm": DECIMAL, "n": COUNT, "d": COUNT, "scale": DECIMAL, "status": TEXT}
-# The vectors, and whether their length is n or d.
+# The vectors, and whether their length is n or d. All but w and w_best may be None.
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
+LIST = Form((list,), "a list")
+FORMS = {
+    **FACTS,
+    "columns": mapping("the columns of a trace", dict.fromkeys(COLUMNS, LIST)),
+    **{name: LIST if name in ("w", "w_best") else optional(LIST) for name in VECTORS},
+}
 
 
 def _plain(values: Array | None) -> Any:
@@ -178,20 +185,18 @@ def _plain(values: Array | None) -> Any:
 
 
 def _from_plain(content: dict[str, Any]) -> Trace:
-    """Return the trace that was written as `content`; raise a ValueError, TypeError or KeyError if it is not valid."""
-    if set(content) != {part.name for part in fields(Trace)} or set(content["columns"]) != set(COLUMNS):
-        raise ValueError("its fields are not those of a trace")
-    found = {name: form.taken(content[name], name) for name, form in FACTS.items()}
-    rounds = len(content["columns"]["t"])
+    """Return the trace that was written as `content`; raise a ValueError or an OverflowError if it is not valid."""
+    found = fields(content, FORMS, "a trace")
+    rounds = len(found["columns"]["t"])
     if not rounds:
         raise ValueError("it has no rounds")
     found["columns"] = {
         name: None if values == [None] * rounds else _numbers(values, name, rounds, COUNT if name == "t" else DECIMAL)
-        for name, values in content["columns"].items()
+        for name, values in found["columns"].items()
     }
     for name, size in VECTORS.items():
-        missing = content[name] is None and name not in ("w", "w_best")
-        found[name] = None if missing else _numbers(content[name], name, found[size], DECIMAL)
+        if found[name] is not None:
+            found[name] = _numbers(found[name], name, found[size], DECIMAL)
     return Trace(**found)
 
 
