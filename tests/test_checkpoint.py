@@ -498,7 +498,7 @@ def test_a_full_disk_is_a_warning_and_the_old_file_stays(written, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(container, "write_atomic", full)
-    with pytest.warns(RuntimeWarning, match="No space left"):
+    with pytest.warns(RuntimeWarning, match="run was not written: No space left"):
         assert go_on(written).n_iter == 6
     assert written.read_bytes() == before
 
@@ -554,6 +554,48 @@ def test_values_come_back_bit_for_bit(value, tmp_path_factory):
     Checkpoint(path).write(run=(value,), notes=None)
     (found,) = Checkpoint(path).restored("run", tuple)
     same_value(value, found)
+
+
+NOT_VALUES = [
+    {},
+    [],
+    1.0,
+    {"float": "0x1.0000000000000p+0", "junk": 1},
+    {"unknown": "0"},
+    {"type": "Leaf"},
+    {"zeros": 3, "at": "0"},
+    {"array": "0", "transposed": "0"},
+    {"scalar": {"float": "0x1.0000000000000p+0"}},
+    {"scalar": {"array": "0", "junk": 1}},
+    {"bool": {"tuple": []}},
+]
+
+
+@pytest.mark.parametrize("plain", NOT_VALUES, ids=str)
+def test_a_value_has_exactly_the_fields_of_a_known_one(plain):
+    with pytest.raises(ValueError, match="is not a value of a checkpoint"):
+        checkpoint._restored(plain, {"0": np.zeros(1)})
+
+
+@pytest.mark.parametrize(
+    "spelling", ["1", "0x1.0p+0", "0X1.0000000000000P+0", "infinity", "NaN", "-nan", " nan", "one", "", 1.0, None]
+)
+def test_a_float_has_one_spelling(spelling):
+    with pytest.raises(ValueError, match=r"as float\.hex writes it|text is expected|invalid hexadecimal"):
+        checkpoint._restored({"float": spelling}, {})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -5e-324, np.inf, -np.inf, np.nan], ids=str)
+def test_every_float_comes_back(value):
+    same_value(checkpoint._restored(checkpoint._serialized(value, checkpoint._Arrays()), {}), value)
+
+
+@pytest.mark.parametrize(
+    "plain", [{"zeros": -1, "at": "0", "values": "0"}, {"zeros": 1.0, "at": "0", "values": "0"}, {"array": 0}]
+)
+def test_the_fields_of_an_array_are_of_their_types(plain):
+    with pytest.raises(ValueError, match="is expected in place of"):
+        checkpoint._restored(plain, {"0": np.zeros(1)})
 
 
 def test_the_order_of_entries_in_memory_comes_back(tmp_path):

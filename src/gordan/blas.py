@@ -124,7 +124,8 @@ def _call_once(library: str, work: Callable[[], object]) -> None:
     try:
         np.empty(BLAS_ROOM, np.uint8)  # not touched, and released at once
     except MemoryError:
-        raise MemoryError(f"there is no room left for the {BLAS_ROOM >> 20} MiB that BLAS works in; allow more memory") from None
+        message = f"BLAS needs {BLAS_ROOM >> 20} MiB of working memory, which is not available; raise the memory limit"
+        raise MemoryError(message) from None
     work()
     setattr(_called, library, True)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import math
 import os
 import re
 import sys
@@ -95,8 +96,8 @@ class Checkpoint:
             if found is not None and not isinstance(found, kind):
                 raise TypeError(f"its {part} is a {type(found).__name__}")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-            told = f"{self.path} does not fit this version of gordan: {error}"
-            raise InputError(f"{told}; use the version that wrote it, or remove it to start over") from None
+            message = f"{self.path} does not fit this version of gordan: {error}"
+            raise InputError(f"{message}; use the version that wrote it, or remove it to start over") from None
         return found
 
     def write(self, **parts: Any) -> None:
@@ -114,7 +115,7 @@ class Checkpoint:
             container.save(self.path, header, arrays.stored)
             self._written = parts
         except OSError as error:
-            warnings.warn(f"the checkpoint {self.path}: {error.strerror or error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"the checkpoint {self.path} was not written: {error.strerror or error}", RuntimeWarning, stacklevel=2)
         now = time.perf_counter()
         self._due = now + max(INTERVAL_SECONDS, (now - begin) / WRITING_SHARE)
 
@@ -145,8 +146,8 @@ def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
     Arrays and rows are represented by their SHA-256. Other rows may differ unnoticed, because a hash of all of them would cost as
     much as many passes. Proofs are made from the data at hand, so an unnoticed change can cost time, but not correctness.
     """
-    told = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
-    return {**told, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
+    described = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
+    return {**described, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
 
 
 def settings(value: Any) -> str:
@@ -208,6 +209,25 @@ def compute(form: Any, names: tuple[str, ...]) -> None:
 
 
 # ---- values in a file -------------------------------------------------------------------------------------------------
+
+OBJECT = schema.Form((dict,), "an object")
+# Other files hold no NaN, which `read_hex` refuses.
+NUMBER = schema.FLOAT._replace(read=lambda plain: math.nan if plain == "nan" else schema.read_hex(plain))
+# A value that is an object in the file has exactly the fields of one of these; the first ones are arrays.
+ARRAYS: tuple[dict[str, schema.Form], ...] = (
+    {"array": schema.TEXT},
+    {"bool": OBJECT},
+    {"transposed": schema.TEXT},
+    {"zeros": schema.COUNT, "at": schema.TEXT, "values": schema.TEXT},
+)
+VALUES: tuple[dict[str, schema.Form], ...] = (
+    *ARRAYS,
+    {"float": NUMBER},
+    {"scalar": OBJECT},
+    {"tuple": schema.Form((list,), "a list")},
+    {"type": schema.TEXT, "parts": OBJECT},
+    {"table": schema.TEXT, "rows": schema.COUNT, "columns": OBJECT},
+)
 
 
 class _Arrays:
@@ -299,24 +319,30 @@ def _restored(plain: Any, arrays: dict[str, Array], known: dict[str, Any] | None
     known = {} if known is None else known
     if plain is None or type(plain) in (bool, int, str):
         return plain
-    if type(plain) is not dict:
-        raise ValueError(f"{plain!r:.40} is no part of a checkpoint")
-    if "table" in plain:
-        return _rows_of(plain, arrays)
-    (kind, *_), (content, *_) = plain.keys(), plain.values()
-    if kind == "float":
-        return float.fromhex(content)
-    if kind == "scalar":
-        return _stored(content, arrays)[()]
-    if kind == "tuple":
-        return tuple(_restored(item, arrays, known) for item in content)
-    if "type" in plain:
-        found = _type(plain["type"], plain["parts"])
-        return _made(found, {name: _restored(part, arrays, known) for name, part in plain["parts"].items()})
+    value = _fields(plain, VALUES)
+    if "float" in value:
+        return value["float"]
+    if "scalar" in value:
+        return _stored(value["scalar"], arrays)[()]
+    if "tuple" in value:
+        return tuple(_restored(item, arrays, known) for item in value["tuple"])
+    if "table" in value:
+        return _rows_of(value, arrays)
+    if "type" in value:
+        found = _type(value["type"], value["parts"])
+        return _made(found, {name: _restored(part, arrays, known) for name, part in value["parts"].items()})
     name = repr(plain)
     if name not in known:  # what was one array is one again
         known[name] = _stored(plain, arrays)
     return known[name]
+
+
+def _fields(plain: Any, known: tuple[dict[str, schema.Form], ...]) -> dict[str, Any]:
+    """Return the fields of a value in a file, which must be exactly those of one of the known ones, or raise a ValueError."""
+    for parts in known:
+        if type(plain) is dict and plain.keys() == parts.keys():
+            return schema.fields(plain, parts, "a value")
+    raise ValueError(f"{plain!r:.40} is not a value of a checkpoint")
 
 
 def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]:
@@ -328,15 +354,16 @@ def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]
 
 def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
     """Return a copy of an array of the file, which is read-only: kernels would be compiled again for it."""
-    if "bool" in plain:
-        return _stored(plain["bool"], arrays).astype(np.bool_)
-    if "transposed" in plain:
-        return arrays[plain["transposed"]].copy().T
-    if "zeros" in plain:
-        array = np.zeros(plain["zeros"])
-        array[arrays[plain["at"]]] = arrays[plain["values"]]
+    value = _fields(plain, ARRAYS)
+    if "bool" in value:
+        return _stored(value["bool"], arrays).astype(np.bool_)
+    if "transposed" in value:
+        return arrays[value["transposed"]].copy().T
+    if "zeros" in value:
+        array = np.zeros(value["zeros"])
+        array[arrays[value["at"]]] = arrays[value["values"]]
         return array
-    return arrays[plain["array"]].copy()
+    return arrays[value["array"]].copy()
 
 
 def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
