@@ -206,7 +206,7 @@ def main(arguments=None):
     parser.add_argument("--only", nargs="+", help="these sets")
     parser.add_argument("--out", type=Path, help="a folder for results.jsonl and table.md")
     options = parser.parse_args(arguments)
-    mapped.LARGE_FILE_BYTES, device.WORTH_IT = 1, 0
+    mapped.LARGE_FILE_BYTES, device.MIN_ENTRIES = 1, 0
     few = np.random.default_rng(0).normal(size=(60, 3))
     for dtype in (np.float32, np.float64):  # so that no time goes into compiling what is not in the cache
         ask(few.astype(dtype), np.where(few[:, 0] > 0, 1, -1), 60.0)

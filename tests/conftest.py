@@ -43,7 +43,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def small_rows_stay_on_clusters(monkeypatch):
     """Tests of clusters have few rows, which would otherwise be solved in memory."""
-    monkeypatch.setattr("gordan.rows.cluster.WORTH_IT", 0)
+    monkeypatch.setattr("gordan.rows.cluster.MIN_ENTRIES", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ def as_on_a_gpu() -> Iterator[None]:
     def block(self: device.Device, which: Any, first: int) -> TensorBlock:
         return TensorBlock(self.X[which] if isinstance(which, slice) else self._picked(which), first)
 
-    with mock.patch.object(device, "WORTH_IT", 0), mock.patch.object(device.Device, "_block", block):
+    with mock.patch.object(device, "MIN_ENTRIES", 0), mock.patch.object(device.Device, "_block", block):
         yield
 
 

@@ -96,7 +96,7 @@ def size(request, monkeypatch):
     """Whether data counts as small, which is copied."""
     if request.param != "small":
         monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", 0)
-        monkeypatch.setattr(device, "WORTH_IT", 0)
+        monkeypatch.setattr(device, "MIN_ENTRIES", 0)
     if request.param == "large and compiled":
         monkeypatch.setattr(matrix, "WORTH_COMPILING", 0)
         monkeypatch.setattr(reads, "BLOCK_ENTRIES", 30)

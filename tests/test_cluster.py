@@ -110,12 +110,12 @@ def test_few_rows_are_solved_in_memory(client, monkeypatch):
     labels = rng.integers(0, 3, 400)
     X[:, :3] += np.eye(3)[labels]
     Y, there = np.stack([labels == c for c in range(3)], 1), da.from_array(X, chunks=(100, 5))
-    monkeypatch.setattr(cluster, "WORTH_IT", X.size + 1)
+    monkeypatch.setattr(cluster, "MIN_ENTRIES", X.size + 1)
     found = gordan.minimize_loss(there, Y, loss="hinge")
     assert found.status.tolist() == ["solved"] * 3
     assert found.objective.tolist() == gordan.minimize_loss(X, Y, loss="hinge").objective.tolist()
     assert gordan.verify(found[0].certificate, there, Y[:, 0])
-    monkeypatch.setattr(cluster, "WORTH_IT", X.size)
+    monkeypatch.setattr(cluster, "MIN_ENTRIES", X.size)
     assert rows.nearby(rows.stored(there)).is_remote
 
 

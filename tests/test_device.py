@@ -48,9 +48,9 @@ SHAPES += [("kernels", shape) for shape in ((1, 1), (131, 20), (11, 300))]
 
 
 @pytest.fixture(autouse=True)
-def _worth_it(monkeypatch):
+def _small_tensors_stay(monkeypatch):
     """Tensors stay tensors, however small."""
-    monkeypatch.setattr(device, "WORTH_IT", 0)
+    monkeypatch.setattr(device, "MIN_ENTRIES", 0)
 
 
 @pytest.fixture(scope="module")
@@ -821,7 +821,7 @@ def test_classifier_on_tensors(three, multi_class, monkeypatch):
 
 
 def test_small_tensors_are_solved_in_memory(three, monkeypatch):
-    monkeypatch.setattr(device, "WORTH_IT", 1 << 22)
+    monkeypatch.setattr(device, "MIN_ENTRIES", 1 << 22)
     X, y = three
     result = gordan.maximize_margin(torch.from_numpy(X), torch.from_numpy(y) == 1)
     assert isinstance(result._problem.storage, Dense)

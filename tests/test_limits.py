@@ -103,7 +103,7 @@ ASKED = {
 @pytest.mark.parametrize("kind", ["float64", "float32", "sparse", "mapped", "device"])
 @pytest.mark.parametrize("asked", ASKED)
 def test_no_piece_of_work_outlasts_the_limit(asked, kind, charged, clock, tmp_path, monkeypatch):
-    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)  # tensors stay where they are
+    monkeypatch.setattr(gordan.rows.device, "MIN_ENTRIES", 0)  # tensors stay where they are
     rng = np.random.default_rng(0)
     X, y = of_storage(kind, rng.standard_normal((900, 60)), tmp_path), rng.integers(0, 2, 900)
     begin = clock.now
@@ -123,7 +123,7 @@ def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monke
         clock.now += 0.5 * PROOF_PASSES * each * margin.X.n
         return upper(margin, *arguments, **options)
 
-    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)
+    monkeypatch.setattr(gordan.rows.device, "MIN_ENTRIES", 0)
     monkeypatch.setattr(Pace, "measured", staticmethod(lambda seconds, entries: Pace(PACE.multiplication, seconds / entries)))
     monkeypatch.setattr("gordan.ledger.question.SOFT_ON_HOST", each)
     monkeypatch.setattr(Margin, "upper", slow)
@@ -206,7 +206,7 @@ def test_matrices_of_losses_are_begun_only_in_time(loss, columns, charged, clock
 def test_after_a_pass_that_outlasts_the_limit_only_the_proof_follows(loss, passes, clock, monkeypatch):
     """Elsewhere than in memory each pass may take as long as the limit: b is moved by what the last one returned."""
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
-    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)
+    monkeypatch.setattr(gordan.rows.device, "MIN_ENTRIES", 0)
     rng = np.random.default_rng(0)
     X, y, reduce, begun = rng.standard_normal((900, 5)), rng.integers(0, 4, 900), Rows.reduce, []
 

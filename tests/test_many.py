@@ -788,7 +788,7 @@ def test_planes_to_start_from_are_kept_if_the_time_is_up(clock):
 def test_intercepts_are_not_located_after_the_time_limit(monkeypatch, clock):
     """Planes that were found in part have an interval, but no passes for b* follow."""
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
-    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
+    monkeypatch.setattr("gordan.rows.device.MIN_ENTRIES", 0)
     r = np.random.default_rng(3)
     X, Y = r.standard_normal((300, 4)), r.random((300, 3)) < 0.4
     clock.tick = 0.05

@@ -355,7 +355,7 @@ def test_passes_are_counted():
 @pytest.mark.parametrize("d", [4, 300])
 def test_rows_on_a_device_that_stay_there(loss, d, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
-    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
+    monkeypatch.setattr("gordan.rows.device.MIN_ENTRIES", 0)
     X, y = data(200, d)
     there = gordan.minimize_loss(torch.tensor(X), y, loss=loss, tol=1e-6)
     here = gordan.minimize_loss(X, y, loss=loss, tol=1e-6)

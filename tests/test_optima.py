@@ -211,7 +211,7 @@ def on_device(monkeypatch):
     from gordan.rows import device
 
     torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
-    monkeypatch.setattr(device, "WORTH_IT", 0)  # however few rows there are
+    monkeypatch.setattr(device, "MIN_ENTRIES", 0)  # however few rows there are
     return torch, device.Device
 
 

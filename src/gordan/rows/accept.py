@@ -77,7 +77,7 @@ def stored(
 
 def nearby(storage: Storage) -> Storage:
     """Return the storage, or its rows in memory if it is a small one on a device or a cluster."""
-    return storage.take(np.arange(storage.n)) if storage.entries < storage.worth_it else storage
+    return storage.take(np.arange(storage.n)) if storage.entries < storage.min_entries else storage
 
 
 def _as_it_is(X: Any, device: str | None) -> Dense | Sparse | Blocks | Cluster | Device | None:

@@ -13,13 +13,12 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.rows.memory import Sparse
 from gordan.rows.rows import Rows
+from gordan.rows.storage import CACHE_LINE_BYTES
 from gordan.rows.threads import available
 from gordan.rows.threads import run as in_threads
 
 # The number of label vectors that one ascent processes at once, in float32: half a line of the cache.
 LANES = 8
-# Bytes of a line of the cache.
-LINE = 64
 
 
 @dataclass(eq=False)
@@ -131,6 +130,6 @@ def _arrays(rows: Rows) -> Any:
 
 def _aligned(d: int) -> Array:
     """Return zeros (d × LANES) in float32, where no row is in two lines of the cache."""
-    whole = np.zeros(4 * LANES * d + LINE, np.uint8)
-    begin = -whole.ctypes.data % LINE
+    whole = np.zeros(4 * LANES * d + CACHE_LINE_BYTES, np.uint8)
+    begin = -whole.ctypes.data % CACHE_LINE_BYTES
     return whole[begin : begin + 4 * LANES * d].view(np.float32).reshape(d, LANES)

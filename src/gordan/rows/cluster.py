@@ -21,10 +21,8 @@ from gordan.arrays import Array, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.blocks import InBlocks, Loadable, Own, Work
-from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
+from gordan.rows.storage import MIN_ENTRIES, Lowest, Sums, row_vectors, sums_of
 
-# Problems with fewer entries than this are solved in memory: a pass over them takes less time than sending its tasks.
-WORTH_IT = 1 << 22
 # How many results one task of the tree merges.
 FAN_IN = 8
 # How many vectors over rows stay on the workers after the pass that brought them there.
@@ -170,7 +168,7 @@ class Cluster(InBlocks):
 
     def __init__(self, client: Any, chunks: Sequence[Chunk], d: int, dtype: Any) -> None:
         super().__init__(chunks, d, dtype, kind="dask")
-        self.worth_it = WORTH_IT
+        self.min_entries = MIN_ENTRIES
         self.workers = Workers(client)
         self._cached_vectors: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))

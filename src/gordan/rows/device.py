@@ -26,7 +26,21 @@ from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Storage, Sums, row_vectors, sums_of, widest
+from gordan.rows.storage import (
+    HIGH,
+    LEAST_FLOAT32,
+    LOW,
+    MIN_ENTRIES,
+    PEAK,
+    SIGNED,
+    TOTAL,
+    Lowest,
+    Storage,
+    Sums,
+    row_vectors,
+    sums_of,
+    widest,
+)
 from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, room, torch_for
 
 # The number of entries that torch operations process at a time: few enough for the cache in memory, enough for a launch on a GPU.
@@ -39,9 +53,6 @@ SHARE_OF_ROOM = 0.25
 
 # The number of entries that proofs, which make several float64 copies of a block, process at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
-
-# Problems with fewer entries than this are solved in memory: a pass over them takes less time than its launch.
-WORTH_IT = 1 << 22
 
 # More problems than this use matrix products if these need no converted copy of the entries, which costs more than ten fused
 # passes (`benchmarks/gpu.py`).
@@ -86,7 +97,7 @@ class Device(Storage):
         name = str(X.dtype).removeprefix("torch.")
         self.dtype: Any = name if name == "bfloat16" else np.dtype(name)
         self.kind = f"torch {X.device}"
-        self.worth_it = WORTH_IT
+        self.min_entries = MIN_ENTRIES
         self.sums = ("float32" if X.element_size() == 2 else "float64") if sums is None else sums
         if self.sums not in ("float32", "float64") or (name, self.sums) == ("float64", "float32"):
             raise InputError(f"sums is {sums!r}; pass 'float64', or 'float32' for entries of 32 or 16 bits, or None")

@@ -18,7 +18,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
 from gordan.compiling import compiled, compiled_in_order
-from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
+from gordan.rows.storage import CACHE_LINE_BYTES, HIGH, LOW, PEAK, SIGNED, TOTAL
 
 # The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is raised again only when a row comes within
 # half of that: the accumulated combination is then rescaled a handful of times instead of once per record low, and weights stay
@@ -131,7 +131,6 @@ def _weigh(scores, signs, scale, log_p0, groups, lo, hi, tally, acc, weight):
 
 # `_four_rows` handles STRIP columns per iteration, as STRIP // DOUBLES vectors of DOUBLES float64 each.
 STRIP, DOUBLES = 16, 4
-LINE = 64  # bytes of a cache line
 
 
 def _four_rows(X, v, i, k, q, target, ahead):
@@ -214,7 +213,7 @@ def _four_rows_code(context, builder, signature, args):
 
     strips, vectors = (builder.sub(d, builder.urem(d, int64(width))) for width in (STRIP, DOUBLES))
     with cgutils.for_range_slice(builder, int64(0), strips, int64(STRIP), int64) as (strip, _):
-        for offset in range(0, STRIP, LINE // size):
+        for offset in range(0, STRIP, CACHE_LINE_BYTES // size):
             for base in far:
                 builder.call(fetch, [at(base, builder.add(strip, int64(offset)), byte), int32(0), int32(3), int32(1)])
         for turn in range(STRIP // DOUBLES):

@@ -32,6 +32,9 @@ from gordan.errors import InputError
 MAX_FETCHED_ENTRIES = 1 << 22
 # `each_row` takes at most this many rows at a time.
 MAX_FETCHED_ROWS = 4096
+# The `min_entries` of a device and of a cluster, where a pass starts with a launch or with sending tasks.
+MIN_ENTRIES = 1 << 22
+CACHE_LINE_BYTES = 64
 
 
 class Storage(ABC):
@@ -62,7 +65,7 @@ class Storage(ABC):
     """Whether vectors over rows are on a device, where arithmetic with them is faster than on the host."""
     is_remote: bool = False
     """Whether vectors over rows are on other machines, so that `lowest`, which returns few scores, costs less than `scores`."""
-    worth_it: int = 0
+    min_entries: int = 0
     """Problems with fewer entries than this are solved in memory, where a pass takes less time than its start would take here."""
 
     # ---- what every storage implements ------------------------------------------------------------------------------

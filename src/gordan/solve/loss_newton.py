@@ -104,7 +104,7 @@ class Part:
         """
         count = min(rows.n, max(int(self.share * rows.n), self.least_per_column * rows.d))
         if rows.reduces:
-            count = min(count, rows.storage.worth_it // rows.d)
+            count = min(count, rows.storage.min_entries // rows.d)
         return np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
 
 
