@@ -50,7 +50,7 @@ ENTRIES = {
 @pytest.mark.parametrize("storage", ["dense", "CSR"])
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypatch):
-    monkeypatch.setattr(exact, "FEW_ENTRIES", few)
+    monkeypatch.setattr(exact, "SHORT_ROW_ENTRIES", few)
     row = ENTRIES[name]
     problem = problem_of([[1.0] * 5, row], storage)
     flipped = replace(problem, signs=-problem.signs)
@@ -179,7 +179,7 @@ def test_scores_and_combinations_are_exact(storage):
 
 @pytest.mark.parametrize("few", [40, 1])
 def test_vectors_are_integers_times_a_power_of_two(few, monkeypatch):
-    monkeypatch.setattr(exact, "FEW_ENTRIES", few)
+    monkeypatch.setattr(exact, "SHORT_ROW_ENTRIES", few)
     for values in (*ENTRIES.values(), [], [0.1] * 50, [0.0, *[0.1] * 50], [1e300, 5e-324] * 30):
         m, e = exact.whole(np.array(values))
         assert [Fraction(part) * Fraction(2) ** e for part in m] == [Fraction(x) for x in values]

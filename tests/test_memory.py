@@ -352,7 +352,7 @@ def test_rows_off_a_span_by_blocks(kind, monkeypatch):
     span = np.linalg.qr(rng.normal(size=(6, 2)))[0]
     expected = np.abs(F[rows] - F[rows] @ span @ span.T).max(axis=1)
     for entries in (1, 20, 10**6):
-        monkeypatch.setattr(recession, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(recession, "DENSE_BLOCK_ENTRIES", entries)
         assert np.abs(recession._distance_to_span(kind(F), rows, span) - expected).max() < 1e-14
     assert len(recession._distance_to_span(kind(F), rows[:0], span)) == 0
 

@@ -348,7 +348,7 @@ def test_features_alone_in_row_groups(tmp_path):
 @pytest.mark.parametrize("base", [0, 1])
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 def test_svmlight_converted_is_svmlight_read(tmp_path, monkeypatch, base, kind):
-    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 200)
+    monkeypatch.setattr("gordan.io.converting.CONVERSION_ENTRIES", 200)
     monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
     monkeypatch.setattr("gordan.io.text.SHORT", 0)
     Z = X.copy()
@@ -394,7 +394,7 @@ CONVERT = """
 import sys
 from gordan.io import convert, converting, text
 from kills import calls_of
-converting.PIECE_ENTRIES, text.BLOCK = 2000, 1 << 14
+converting.CONVERSION_ENTRIES, text.BLOCK = 2000, 1 << 14
 source, target, kind, last = sys.argv[1:]
 print(calls_of(lambda: convert(source, target, kind=kind), last=int(last)))
 """
@@ -440,7 +440,7 @@ def test_a_conversion_killed_at_any_instant_goes_on(tmp_path, source, kind):
 @pytest.mark.parametrize("source", ["data.svm", "data.csv"])
 def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, source, kind):
     """Every write, fsync, truncation, rename and removal is the last one once."""
-    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 900)
+    monkeypatch.setattr("gordan.io.converting.CONVERSION_ENTRIES", 900)
     monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
     if source == "data.svm":
         write_svmlight(tmp_path / source, X, Y, base=0)
@@ -648,7 +648,7 @@ def test_two_conversions_into_one_folder(tmp_path):
 @pytest.mark.parametrize("damage", ["journal", "data"])
 def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
     """What the journal does not vouch for is written again; what it does and is gone cannot be gone on with."""
-    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", 900)
+    monkeypatch.setattr("gordan.io.converting.CONVERSION_ENTRIES", 900)
     write_csv(tmp_path / "X.csv", X, Y)
 
     class Stop(Exception):
@@ -700,7 +700,7 @@ def test_arrays_that_cannot_be_converted(tmp_path):
 @pytest.mark.parametrize("most", [1 << 12, 1 << 20])
 def test_sparse_text_is_stored_sparse(tmp_path, monkeypatch, most):
     """Decided by the first rows, or by all where they are few; rows without entries count."""
-    monkeypatch.setattr("gordan.io.converting.PIECE_ENTRIES", most)
+    monkeypatch.setattr("gordan.io.converting.CONVERSION_ENTRIES", most)
     thin = np.where(np.random.default_rng(14).random((3000, 30)) < 0.05, 1.5, 0.0)
     thin[0, 29] = 2.5
     write_svmlight(tmp_path / "thin.svm", thin, np.arange(3000) % 2)

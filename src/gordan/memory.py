@@ -21,7 +21,7 @@ FILES = {
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
 # Limits from here on mean "unlimited": version 1 states the largest multiple of a page in 64 bits.
-UNLIMITED = 1 << 62
+NO_LIMIT_BYTES = 1 << 62
 
 
 def fits(size: float) -> bool:
@@ -81,10 +81,10 @@ def _groups() -> float:
 def _left(folder: Path, limit: str, usage: str, reclaimable: str) -> float:
     try:
         most = int((folder / limit).read_text())
-        used = int((folder / usage).read_text()) if most < UNLIMITED else 0
+        used = int((folder / usage).read_text()) if most < NO_LIMIT_BYTES else 0
     except (OSError, ValueError):  # no such group, or "max"
         return math.inf
-    if most >= UNLIMITED:  # the statistics, which take longer to read, are not needed
+    if most >= NO_LIMIT_BYTES:  # the statistics, which take longer to read, are not needed
         return math.inf
     try:
         statistics = (line.split() for line in (folder / "memory.stat").read_text().splitlines())

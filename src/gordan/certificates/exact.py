@@ -28,7 +28,7 @@ FEW_ENTRIES_TO_ELIMINATE = 400
 # Up to this number of products Python adds up integers; flint is faster with more.
 FEW_PRODUCTS = 20_000
 # Rows with up to this number of entries are converted to integers entry by entry.
-FEW_ENTRIES = 40
+SHORT_ROW_ENTRIES = 40
 # The bytes that a short integer or fraction takes in a list and in a matrix of flint together.
 NUMBER_BYTES = 100
 # The largest number of rows, and of entries of these, whose signs are found together.
@@ -46,7 +46,7 @@ def integer_entries(X: Matrix, rows: Any) -> Iterator[tuple[int, list[int], list
 
 def whole(values: Array) -> tuple[list[int], int]:
     """Return integers m and one e with values = m·2^e exactly, for finite floats."""
-    if len(values) <= FEW_ENTRIES or not values.all():
+    if len(values) <= SHORT_ROW_ENTRIES or not values.all():
         ratios = [x.as_integer_ratio() for x in values.tolist()]
         common = max((q for _, q in ratios), default=1)  # denominators are powers of two
         return [m * (common // q) for m, q in ratios], 1 - common.bit_length()

@@ -35,7 +35,7 @@ from gordan.rows import host, require_finite, stored
 
 INTERCEPT = "(intercept)"
 # If X is dense, so are the rows of a model that have at most this many cells, or at least this share of nonzero entries.
-DENSE_CELLS, DENSE_SHARE = 1 << 20, 0.3
+DENSE_CELLS, DENSE_MODEL_SHARE = 1 << 20, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Observations:
         A.sum_duplicates()
         A.eliminate_zeros()
         cells = A.shape[0] * A.shape[1]
-        dense = not is_sparse(given) and (cells <= DENSE_CELLS or A.nnz >= DENSE_SHARE * cells)
+        dense = not is_sparse(given) and (cells <= DENSE_CELLS or A.nnz >= DENSE_MODEL_SHARE * cells)
         return Problem(Matrix(stored(A.toarray() if dense else A)), signs.astype(np.int8), (False, True)), of
 
     def _pairs(self) -> tuple[Array, Array, Array]:

@@ -41,7 +41,7 @@ from gordan.verdicts.scaling import scale_hint
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 # The values of `multi_class`, and the kinds of models that they give.
-KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
+KIND_OF_MULTI_CLASS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 # The gap that a fit is brought to at the end, whatever `tol` is.
 FINAL_GAP = 1e-9
 # The shares of the largest nu that are tried in turn for norms other than 2 if there is no hard margin.
@@ -244,7 +244,7 @@ class Fitting:
         """What the planes separate, as in `gordan.io.Model`."""
         if self.y.ndim == 2:
             return "multilabel"
-        return KINDS[self.options.multi_class] if len(self.classes) > 2 else "binary"
+        return KIND_OF_MULTI_CLASS[self.options.multi_class] if len(self.classes) > 2 else "binary"
 
     @property
     def intercept(self) -> Intercept:
@@ -274,7 +274,7 @@ class Fitting:
         now = time.perf_counter()
         share = 1.0 if self.options.on_inseparable == "raise" else SEARCH_SHARE
         budget = Budget(now, now + share * (self.deadline - now), threads=self.threads)
-        tol, against_rest = min(self.options.tol, FINAL_GAP), self.kind == KINDS["ovr"]
+        tol, against_rest = min(self.options.tol, FINAL_GAP), self.kind == KIND_OF_MULTI_CLASS["ovr"]
         hard, inseparable = margins_together(self.X, signs, self.intercept, tol, budget, all_or_none=against_rest)
         first = inseparable[:1] if against_rest else []
         return hard, [*first, *(k for k in order if k not in first)]
@@ -352,7 +352,7 @@ class Fitting:
 
     def decides_all(self, outcome: Outcome) -> bool:
         """Return whether no further outcome is needed: one class against the rest needs a loss, so that all classes use it."""
-        return self.kind == KINDS["ovr"] and outcome.plane.loss is not None
+        return self.kind == KIND_OF_MULTI_CLASS["ovr"] and outcome.plane.loss is not None
 
     def comparable_outcomes(self, problems: Sequence[Binary], outcomes: Mapping[int, Outcome]) -> list[Outcome]:
         """Return the outcomes of all problems in order, such that their scores can be compared.
@@ -577,7 +577,7 @@ class Fitting:
         if not affected or self.options.on_inseparable != "warn":
             return None
         more = f"; and {len(affected) - MOST_NAMED} more" if len(affected) > MOST_NAMED else ""
-        others = ", as are all classes" if affected[0].plane.loss is not None and self.kind == KINDS["ovr"] else ""
+        others = ", as are all classes" if affected[0].plane.loss is not None and self.kind == KIND_OF_MULTI_CLASS["ovr"] else ""
         messages = "; ".join(map(self._remedy_message, affected[:MOST_NAMED]))
         return f"{messages}{more}{others}. {self._advice(affected[0].binary)}"
 

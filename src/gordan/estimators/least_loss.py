@@ -36,7 +36,7 @@ from gordan.verdicts.weights import weight_factors
 SMALL_ENTRIES, SMALL_TOL = 1 << 17, 1e-12
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
 # kept for it at most.
-REGION_SECONDS, MOST_RESERVED = 5e-7, 0.25
+REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
 
 
 # Parameters of other libraries, and what to pass instead.
@@ -152,7 +152,7 @@ class LossFitting:
     def _left(self) -> float:
         """Return the seconds that a search may take, so that some are left for the regions of the minimizers."""
         left, rows = self.deadline - time.perf_counter(), int(self.X.n)
-        return max(1e-3, left - min(MOST_RESERVED * left, REGION_SECONDS * rows * len(self.classes)))
+        return max(1e-3, left - min(MAX_SHARE_FOR_REGION * left, REGION_SECONDS * rows * len(self.classes)))
 
     def checkpoint_of(self, k: int) -> Path | None:
         """Return the checkpoint file of problem k."""

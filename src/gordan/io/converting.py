@@ -34,9 +34,9 @@ from gordan.io.table import Dialect, Labels, Wanted, drop_columns, require_finit
 from gordan.io.text import Text, read_rows
 
 # The number of entries in a piece, unless `memory_limit` asks for less.
-PIECE_ENTRIES = 1 << 22
+CONVERSION_ENTRIES = 1 << 22
 # Rows are stored dense if at least this share of their entries is not zero.
-DENSE_SHARE = 0.25
+DENSE_FILE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def convert(
     dialect = Dialect(sep, decimal, thousands, header, missing)
     wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)
     wanted, notices = resolve_columns(path, found_kind, wanted)
-    max_entries = PIECE_ENTRIES if memory_limit is None else max(1 << 12, min(PIECE_ENTRIES, memory_limit // 128))
+    max_entries = CONVERSION_ENTRIES if memory_limit is None else max(1 << 12, min(CONVERSION_ENTRIES, memory_limit // 128))
     found = _source(path, found_kind, wanted, max_entries)
     request: dict[str, Any] = {
         "name": str(path.resolve()),
@@ -232,10 +232,10 @@ class _Svmlight:
             entries, rows = entries + len(indices), rows + len(counts)
             self._update_range(indices)
             if kind == "auto" and entries + rows >= self.max_entries // 4:
-                kind = "dense" if entries > DENSE_SHARE * rows * max(1, self.width) else "csr"
+                kind = "dense" if entries > DENSE_FILE_SHARE * rows * max(1, self.width) else "csr"
             if kind == "csr":
                 return {"kind": "csr"}  # else the whole file is read here, because dense rows need their width beforehand
-        if kind == "auto" and entries <= DENSE_SHARE * rows * max(1, self.width):
+        if kind == "auto" and entries <= DENSE_FILE_SHARE * rows * max(1, self.width):
             return {"kind": "csr"}
         base, width = int(self.lowest > 0), self.width + (self.lowest == 0)
         require_existing_columns(self.dropped, base, width, self.path)
@@ -374,7 +374,7 @@ class _Arrays:
 
 def _kind_by_density(first: Array) -> str:
     """Return the kind of storage that suits rows like these."""
-    return "csr" if np.count_nonzero(first) < DENSE_SHARE * first.size else "dense"
+    return "csr" if np.count_nonzero(first) < DENSE_FILE_SHARE * first.size else "dense"
 
 
 def _rows_piece(X: Array, writer: Writer, place: Any) -> Piece:

@@ -32,7 +32,7 @@ PROOF_PASSES = 16.0
 # A call may overrun its time limit by this share of it and this many seconds, which the proof may use.
 OVERRUN_SHARE, OVERRUN_SECONDS = 0.1, 0.2
 # The largest share of the time limit that is reserved for the proof.
-MOST_RESERVED = 0.5
+MAX_SHARE_FOR_PROOF = 0.5
 # For rows on a device, the seconds per row and pass of a proof that vectors over rows take on the host: for a hard margin or a
 # loss, and for a soft margin, in which every row may have a weight.
 ON_HOST, SOFT_ON_HOST = 4e-9, 2e-8
@@ -117,7 +117,7 @@ class Budget:
         if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
             return replace(self, pace=measure)
         pace = measure()
-        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF_PASSES * pace.entry * rows.entries * vectors - overrun))
+        reserve = min(MAX_SHARE_FOR_PROOF * limit, max(0.0, PROOF_PASSES * pace.entry * rows.entries * vectors - overrun))
         return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
 
     @cached_property

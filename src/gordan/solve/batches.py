@@ -30,7 +30,7 @@ from gordan.ledger.table import TableEvidence
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
-from gordan.solve import block_ascent, block_newton
+from gordan.solve import block_ascent, block_newton, overlapping
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MAX_STEPS, STEP_TO_BOUNDARY, Coordinates
 from gordan.solve.loss_newton import PART
@@ -55,16 +55,16 @@ class Tuning:
     narrow: int = 64
     # Numbers in a stack of matrices, of which a thread needs about eight, however many label vectors there are.
     stack_entries: int = 1 << 18
-    # Newton steps (about eight are needed), and halvings of one step.
-    max_steps: int = 40
+    # Newton steps, and halvings of one step.
+    max_steps: int = overlapping.MAX_STEPS
     max_halvings: int = 12
     # Columns from which the matrices of a stack are factorized one by one, by Cholesky's method: below, elimination on the whole
     # stack is faster.
     min_cholesky_columns: int = 32
     # What is added to the diagonal of the equations, relative to it, so that they are never singular.
-    ridge: float = 1e-13
+    ridge: float = overlapping.RIDGE
     # Weights below this share of the largest count as 0.
-    light: float = 1e-9
+    light: float = overlapping.LIGHT
     # A step for a loss is the last if its predicted gain is at most this share of the tolerance: the next would square the gap.
     gain_share: float = 0.1
 

@@ -34,11 +34,11 @@ MAX_PIVOTED_ROWS = 60
 # find a separator.
 MAX_PIVOTED_DIGITS = 1 << 19
 # A column whose part outside the span of others is a smaller share of its size than this depends on them, up to rounding.
-DEPENDENT = 1e-10
+DEPENDENT_COLUMN = 1e-10
 # The factors of such a dependence are fractions with denominators up to this; smaller factors than the second number are 0.
 MAX_DENOMINATOR, ZERO_FACTOR = 10**4, 1e-9
 # A change of a weight that is a smaller share than this of the largest one is rounding.
-ROUNDING = 1e-10
+WEIGHT_ROUNDING = 1e-10
 # Exact weights of this many rows are timed first to predict the time for all, which grows with about this power of their number.
 TIMED_ROWS, TIME_GROWTH = 96, 3.3
 # Copies of the rows that exist at a time.
@@ -107,7 +107,7 @@ def near(S: Array, p: Array) -> Array | None:
         return None
     # the residual relative to its terms exceeds rounding where the columns depend on each other
     residual = np.max(np.abs(N @ z) / (np.abs(N) @ np.abs(z)))
-    return np.asarray(weights / np.sum(weights)) if residual <= DEPENDENT else None
+    return np.asarray(weights / np.sum(weights)) if residual <= DEPENDENT_COLUMN else None
 
 
 def column_order(k: int, constant_last: bool) -> list[int]:
@@ -152,7 +152,7 @@ def dependent_columns(A: Array, constant_last: bool) -> Dependence:
     while True:
         first = kept[: len(A)]
         H, R = np.linalg.qr(Z[:, first])
-        found = {first[i] for i in np.flatnonzero(np.abs(np.diag(R)) <= DEPENDENT * np.linalg.norm(Z[:, first], axis=0))}
+        found = {first[i] for i in np.flatnonzero(np.abs(np.diag(R)) <= DEPENDENT_COLUMN * np.linalg.norm(Z[:, first], axis=0))}
         if not found:
             break
         kept, dependent = [j for j in kept if j not in found], [*dependent, *found]
@@ -177,7 +177,7 @@ def short_factors(factors: dict[int, float]) -> dict[int, Fraction] | None:
     """Return the short fractions next to these factors, without those that are 0; None if one of them is not a short fraction."""
     used = {j: factor for j, factor in factors.items() if abs(factor) > ZERO_FACTOR}
     short = {j: Fraction(factor).limit_denominator(MAX_DENOMINATOR) for j, factor in used.items()}
-    near = all(abs(float(short[j]) - factor) <= DEPENDENT * max(1.0, abs(factor)) for j, factor in used.items())
+    near = all(abs(float(short[j]) - factor) <= DEPENDENT_COLUMN * max(1.0, abs(factor)) for j, factor in used.items())
     return short if near else None
 
 
@@ -252,7 +252,7 @@ def few_rows(S: Array, p: Array) -> Array:
     while len(rest) > 1:
         j = rest.pop()
         # Weights of 0 are common in dummies; an exchange for rounding would end with rows that depend on each other.
-        falls = T[:, j] < -ROUNDING * np.max(np.abs(T[:, j]), initial=0.0)
+        falls = T[:, j] < -WEIGHT_ROUNDING * np.max(np.abs(T[:, j]), initial=0.0)
         if (z + T[:, j] >= 0)[falls].all():
             z = np.maximum(z + T[:, j], 0.0)
             continue

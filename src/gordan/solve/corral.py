@@ -18,9 +18,9 @@ from gordan.compiling import compiled, compiled_in_order
 
 LOWER, FREE, UPPER = 0, 1, 2
 # A row with less than this share of its square outside the span of the corral counts as dependent on it.
-DEPENDENT = 1e-12
+DEPENDENT_ROW = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
-ROUNDING = 1e-15
+GRAM_SCORE_ROUNDING = 1e-15
 # Added to products within a group, which changes no p: affinely independent rows become linearly independent.
 SHIFT = 1.0
 # Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `restricted.ZERO_SCORES`, by
@@ -70,7 +70,7 @@ def _append(K, groups, L, corral, m, i, r):
     _forward(L, m, r)
     square = K[i, i] + SHIFT
     rest = square - _dot(r, r, m)
-    if rest <= DEPENDENT * square:
+    if rest <= DEPENDENT_ROW * square:
         return False
     for j in range(m):
         L[m, j] = r[j]
@@ -317,7 +317,7 @@ def descend(K, base, groups, mass, caps, order, p, tol, left, scores, levels):
             return False
         for g in range(count):
             width += abs(levels[g])
-        entering = _entering(scores, levels, groups, state, max(tol * width, ROUNDING))
+        entering = _entering(scores, levels, groups, state, max(tol * width, GRAM_SCORE_ROUNDING))
         if entering < 0:
             return True
         partner = _partner(scores, groups, state, entering)

@@ -40,8 +40,9 @@ MAX_GAMES, MAX_STEPS, STEP_TO_BOUNDARY = 60, 60, 0.995
 INNER_SHARE, LOOSEST, TIGHTEST = 0.05, 0.03, 1e-13
 # Games without progress, each solved more exactly than the last, before rounding is taken for the reason.
 MAX_STALLED = 2
-# The hulls are taken to meet where ‖Aᵀp‖ is below this, for rows of norm at most 1.
-VANISHED = 1e-7
+# The hulls are taken to meet where ‖Aᵀp‖ is at most this, for rows of norm at most 1: the search ends. It is smaller than
+# `playing.UPPER_IN_DOUBT`, at which a play asks other finders.
+HULLS_MEET = 1e-7
 
 
 class Equilibrium(NamedTuple):
@@ -86,7 +87,7 @@ class Interior:
         slack = self._less(scores, levels)
         for _ in range(MAX_STEPS):
             gap = float((p * slack).sum())
-            if gap <= tol * dot(v, v) or math.sqrt(dot(v, v)) <= VANISHED or deadline.passed:
+            if gap <= tol * dot(v, v) or math.sqrt(dot(v, v)) <= HULLS_MEET or deadline.passed:
                 break
             centre, off = gap / self.rows.n, w - v
             factors = self._factors(p / slack)
@@ -167,7 +168,7 @@ def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) 
         if question.radius > 0:
             search = _Search(question, evidence)
             yield from search.proposals()
-            if search.upper <= VANISHED and not question.sign_alone:
+            if search.upper <= HULLS_MEET and not question.sign_alone:
                 decide_sign()
 
 
@@ -241,7 +242,7 @@ class _Search:
         """Return the status with which the search ends now, or an empty string if it goes on."""
         if self.effort.stopped:
             return "callback"
-        vanished = self.upper <= (VANISHED if self.noise == 0 else 0.0)
+        vanished = self.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
         return "time-limit" if self.question.budget.spent else "finished" if vanished else ""
 
     def _sample(self) -> Array:

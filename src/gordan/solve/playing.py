@@ -32,8 +32,9 @@ from gordan.trace import Moment, Trace
 
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
 ROUNDS_BEFORE_DOUBT = 4
-# The hulls are taken to meet where ‖Aᵀp‖ is at most this share of R: a play for the sign ends, in others the sign is in doubt.
-VANISHED = 1e-6
+# The sign is in doubt where ‖Aᵀp‖ is at most this share of R: a play for the sign ends, in others the finders of the sign are
+# asked.
+UPPER_IN_DOUBT = 1e-6
 # The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
 BRACKET_SHARE = 0.9
 # A game on the working set is solved to this share of the tolerance, so that the gap is due to the other rows.
@@ -231,7 +232,7 @@ class _Playing:
         """Return whether to stop, at a recorded round."""
         question, evidence = self.question, self.evidence
         if question.sign_alone:
-            return moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT or moment.upper <= VANISHED * question.radius
+            return moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT or moment.upper <= UPPER_IN_DOUBT * question.radius
         if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
@@ -253,7 +254,7 @@ class _Playing:
                 return False
             self._ask_once()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
-        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, moment.upper <= VANISHED * question.radius
+        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, moment.upper <= UPPER_IN_DOUBT * question.radius
         if vanished and not self.doubted and self._rows_cancel(moment.p):
             return True
         if (late or vanished) and self._ask_once() and evidence.sign_decided:

@@ -60,7 +60,7 @@ MAX_PROGRAM_COLUMNS, MAX_ROUNDS = 2000, 100
 # Dimensions of the null space of a witness's rows, at most, in which a strict w is looked for.
 MAX_NULL_DIMENSIONS = 2
 # Entries of rows that are made dense at a time.
-BLOCK_ENTRIES = 1 << 20
+DENSE_BLOCK_ENTRIES = 1 << 20
 # Scores of strict rows are at least 1 in the program; those nearer to 0 than this may be 0.
 NEAR_ZERO = 1e-6
 # A row whose entries off a span are all below this is in the span.
@@ -364,7 +364,7 @@ def by_program(cone: Cone) -> Split | None:
 
 def _distance_to_span(F: Any, rows: Array, span: Array) -> Array:
     """Return the largest entry of the part of each of these rows that is outside the span; rows are made dense block by block."""
-    step = max(1, BLOCK_ENTRIES // F.shape[1])
+    step = max(1, DENSE_BLOCK_ENTRIES // F.shape[1])
     blocks = (dense(F[rows[lo : lo + step]]) for lo in range(0, len(rows), step))
     return np.concatenate([np.empty(0), *(np.abs(part - (part @ span) @ span.T).max(axis=1) for part in blocks)])
 

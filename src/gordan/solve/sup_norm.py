@@ -39,7 +39,7 @@ TIGHT = 0.9
 LP_TOLERANCE = 1e-10
 LP_OPTIONS = {"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_tolerance": LP_TOLERANCE}
 # Error of an entry of Aᵀp, for rows of norm at most 1 of which some tens have weight.
-ROUNDING = 4e-15
+COMBINATION_ROUNDING = 4e-15
 # Bytes per entry of a program: the columns, the program as SciPy receives it, and what HiGHS makes of it.
 LP_ENTRY_BYTES = 100
 # Passes over its entries that a program takes at least, where a row or a column of it counts as so many entries: HiGHS does not
@@ -68,7 +68,7 @@ class SupNormGame:
         columns = _largest(v, np.arange(self.rows.d), max(self._as_entries(FIRST_COLUMNS), tight))
         while True:
             size = float(np.max(v))
-            vanished = size <= ROUNDING
+            vanished = size <= COMBINATION_ROUNDING
             found = None if vanished or self.deadline.passed else self._program(columns, size)
             if found is None:
                 zeros = Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), settled=vanished)
@@ -76,7 +76,7 @@ class SupNormGame:
             p, w, levels = found
             v = np.abs(self.rows.combine(p) + self.r)
             bound = float(np.max(v[columns]))
-            broken = np.setdiff1d(np.flatnonzero(v > bound * (1 + tol) + ROUNDING), columns)
+            broken = np.setdiff1d(np.flatnonzero(v > bound * (1 + tol) + COMBINATION_ROUNDING), columns)
             if not len(broken):
                 return Equilibrium(p, self.rows.scores(bound * w), bound * levels, True), bound * w
             columns = np.concatenate((columns, _largest(v, broken, max(self._as_entries(ADDED_COLUMNS), len(columns) // 2))))

@@ -33,7 +33,7 @@ from gordan.verdicts.remedies import Remedies
 from gordan.verdicts.scaling import nearly_dependent
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
-KINDS: dict[str | None, Kind] = {
+KIND_OF_PROOF: dict[str | None, Kind] = {
     "separator": "complete",
     "quasi-separation": "quasi-complete",
     "verified-quasi-separation": "quasi-complete",
@@ -383,7 +383,7 @@ def diagnose(
             columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))
         else:
             columns = question.known(independent) if evidence.effort.stopped else question.shared(independent)
-        signs = {names[j]: 0 for j in (columns or ()) if KINDS.get(kind) == "overlap"}
+        signs = {names[j]: 0 for j in (columns or ()) if KIND_OF_PROOF.get(kind) == "overlap"}
         if isinstance(found, Recession) and not evidence.effort.stopped:
             full_rank = found.kind != "complete" and not found.dimension
             columns = found.cone.columns if full_rank else columns
@@ -412,7 +412,7 @@ def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None,
     """Build the answer from what was proved, the independent `columns` and the `signs` of the coefficients that are decided."""
     question, names = evidence.question, about.names
     proof, found = _kind_proof(evidence), evidence.cone
-    kind = KINDS.get(None if proof is None else proof.kind, "undecided")
+    kind = KIND_OF_PROOF.get(None if proof is None else proof.kind, "undecided")
     rows: tuple[int, ...] = tuple(range(about.n)) if kind == "complete" else ()
     direction = None
     if kind in ("complete", "quasi-complete") and found is not None:

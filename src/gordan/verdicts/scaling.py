@@ -20,7 +20,7 @@ SAMPLE_ROWS, SAMPLE_ENTRIES = 512, 1 << 20
 # Columns are nearly dependent if no more than this share of one is left by the others: the equations that fits solve have the
 # square of it, and lose most digits. What varies by less than the second share is rounding. Candidates are found in a sample of
 # rows, unless there are too many columns.
-NEARLY_DEPENDENT, ROUNDING = 1e-6, 1e-12
+NEARLY_DEPENDENT, ROUNDING_SHARE = 1e-6, 1e-12
 DEPENDENCE_ROWS, DEPENDENCE_COLUMNS = 2048, 300
 
 
@@ -111,4 +111,4 @@ def _scaled(part: Array, centred: bool) -> Array:
     size = np.linalg.norm(part, axis=0)
     part = part - part.mean(axis=0) if centred else part
     scale = np.linalg.norm(part, axis=0)
-    return np.asarray(np.where(scale > ROUNDING * size, part / scale, 0.0))
+    return np.asarray(np.where(scale > ROUNDING_SHARE * size, part / scale, 0.0))
