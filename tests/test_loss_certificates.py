@@ -156,10 +156,10 @@ def test_the_ball_where_the_imbalance_counts_as_much_as_the_distance():
     assert not faults
     assert least.v == [1]
     assert optimum.error > 0.08
-    assert optimum.gap == pytest.approx(0.02, rel=1e-4)
+    assert optimum.width == pytest.approx(0.02, rel=1e-4)
     m, r = optimum.ball
     assert 0.1414 < abs(m[0] - 1.0) <= r < 0.1416
-    assert optimum.radius == pytest.approx(math.sqrt(2 * optimum.gap))
+    assert optimum.radius == pytest.approx(math.sqrt(2 * optimum.width))
 
 
 def test_the_radius_where_the_weights_are_not_balanced():
@@ -340,7 +340,7 @@ def test_claims_of_sums_alone_are_found_again(loss):
 
 def test_an_optimum_says_how_far_it_is_known():
     optimum = Optimum(1.0, math.inf, np.array([1.0]), np.array([1.0]), 0.0)
-    assert optimum.gap == optimum.radius == math.inf
+    assert optimum.width == optimum.radius == math.inf
     exactly = Optimum(1.0, 1.0, np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0.0)
     assert exactly.radius < 1e-7
     assert exactly.ball[1] < 1e-7

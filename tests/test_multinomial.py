@@ -331,7 +331,7 @@ def test_what_the_time_does_not_afford_is_not_begun(clock):
     X, y = data(200, 5, 3)
     late = Deadline(clock() + 100.0, lambda: Pace(1e6, 1e-9))
     newton = SoftmaxNewton.start(of(X), y, 3, np.ones(200), False, None, late)
-    newton.gap()
+    newton.duality_gap()
     assert newton.step(0.0)
     assert late.refused
 
@@ -451,7 +451,7 @@ def test_what_is_claimed_elsewhere_is_found_in_memory(elsewhere, kind, k):
         (excess, least), (most, link) = there.balance(W, b, CLAIM), here[0][0].balance(W, b)
         assert CLAIM * excess >= most
         assert least == pytest.approx(link, rel=1e-9)
-    assert there.enclose(best.w, best.b, slack=CLAIM).gap <= 5 * best._optimum.gap
+    assert there.enclose(best.w, best.b, slack=CLAIM).width <= 5 * best._optimum.width
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -150,9 +150,9 @@ def misaligned(**given: Any) -> Misaligned | None:
             fix = f"{fix}. Or {by_position}"
         else:
             fix = by_position
-        told = f"the indexes of {first} and {name} differ: {first}.index[{row}] is {of_first[row]!r}, {name}.index[{row}] is "
+        message = f"the indexes of {first} and {name} differ: {first}.index[{row}] is {of_first[row]!r}, {name}.index[{row}] is "
         reordered = common == len(index) and bool(_among(index, of_first).all())
-        return Misaligned(f"{told}{index[row]!r}; {fix}", reordered)
+        return Misaligned(f"{message}{index[row]!r}; {fix}", reordered)
     return None
 
 

@@ -65,7 +65,7 @@ class Intercept(StrEnum):
         """Return the vector whose norm counts: (w, b/column), or w alone."""
         return np.append(w, b / self.column) if self.in_norm else w
 
-    def halves(self, signs: Array) -> Array | None:
+    def group_of_row(self, signs: Array) -> Array | None:
         """Return the group of each row for `Simplex`: 0 for the positive class, 1 for the negative one; None for one group."""
         return (signs < 0).astype(np.int8) if self.grouped else None
 

@@ -36,7 +36,7 @@ class Loss(StrEnum):
         """Return the loss of this name, or raise an InputError that lists the names."""
         if isinstance(name, str) and name in {*Loss}:
             return Loss(name)
-        hint = ELSEWHERE.get(name.lower().replace("-", "_").replace(" ", "_")) if isinstance(name, str) else None
+        hint = NAMES_IN_OTHER_LIBRARIES.get(name.lower().replace("-", "_").replace(" ", "_")) if isinstance(name, str) else None
         raise InputError(f"loss is {name!r:.60}; {hint or one_of(name, Loss)}")
 
     @property
@@ -145,11 +145,14 @@ def balancing_step(g: Array, H: Array) -> Array:
 
 
 # Names of losses in other libraries, and what to pass instead.
-ELSEWHERE = dict.fromkeys(
-    ("softmax", "cross_entropy", "crossentropy", "categorical_crossentropy", "cross_entropy_loss"),
-    "pass 'multinomial', the cross-entropy of the softmax of the scores of all classes",
-) | dict.fromkeys(
-    ("log_loss", "logloss", "binary_crossentropy", "bce", "logit", "deviance"),
-    "pass 'logistic' for two classes or one plane per class, or 'multinomial' for several classes as in LogisticRegression",
-)
-ELSEWHERE["crammer_singer"] = "there is no loss of Crammer and Singer; pass 'multinomial' for all classes at once, or 'hinge'"
+NAMES_IN_OTHER_LIBRARIES = {
+    **dict.fromkeys(
+        ("softmax", "cross_entropy", "crossentropy", "categorical_crossentropy", "cross_entropy_loss"),
+        "pass 'multinomial', the cross-entropy of the softmax of the scores of all classes",
+    ),
+    **dict.fromkeys(
+        ("log_loss", "logloss", "binary_crossentropy", "bce", "logit", "deviance"),
+        "pass 'logistic' for two classes or one plane per class, or 'multinomial' for several classes as in LogisticRegression",
+    ),
+    "crammer_singer": "there is no loss of Crammer and Singer; pass 'multinomial' for all classes at once, or 'hinge'",
+}

@@ -52,7 +52,7 @@ class Optimum:
     weights: Array = field(default_factory=lambda: np.empty(0))
 
     @property
-    def gap(self) -> float:
+    def width(self) -> float:
         """The difference upper - lower, rounded up."""
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
 
@@ -78,7 +78,7 @@ class Optimum:
         ball about (w + v)/2 of radius √(G - ¼s²), s = ‖w - v‖, and its distance to w is at most s/2 more than this radius, which
         increases with s up to s = √(2G).
         """
-        G = self.gap
+        G = self.width
         if not math.inf > G:
             return math.inf
         s = min(self.distance[1], up(math.sqrt(2 * G)))
@@ -92,12 +92,12 @@ class Optimum:
         The v of the exact weights is within `error` of this one, which moves the centre by up to half of that. Each entry of m is
         rounded with a relative error of u.
         """
-        if not self.gap < math.inf:
+        if not self.width < math.inf:
             return np.zeros_like(self.v), math.inf
         m = 0.5 * self.w + 0.5 * self.v
         s, _ = self.distance
         rounded = 2 * U * bounds.length(m) + m.size * TINY
-        r = math.sqrt(max(0.0, up(self.gap - down(s * s / 4 * (1 - 4 * U)))))
+        r = math.sqrt(max(0.0, up(self.width - down(s * s / 4 * (1 - 4 * U)))))
         return m, up(up(r * (1 + 4 * U)) + up(self.error / 2 + rounded))
 
 

@@ -238,13 +238,13 @@ class Multinomial:
         """Return the interval that W and b prove; `slack` is as in `Objective.enclose`."""
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
-            facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)
+            facts = self._facts_in_place(w, b) if self._is_claimed_in_place(slack) else self._facts(w, b, slack)
             share = facts.masses.share
             upper = value_above(plane, 4 * U + (slack - 1) * share, facts.above, slack * share)
             lower, v, off = self._dual_below(plane, b, facts, slack)
         return Optimum(lower, upper, plane, v, off)
 
-    def _is_claimed_elsewhere(self, slack: float) -> bool:
+    def _is_claimed_in_place(self, slack: float) -> bool:
         """Return whether sums are made where the rows are: these are not in memory, and there is room for sums in any order."""
         return slack != 1 and not self.X.storage.in_memory
 
@@ -254,7 +254,7 @@ class Multinomial:
         shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
         return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
 
-    def _facts_elsewhere(self, w: Array, b: Any) -> Facts:
+    def _facts_in_place(self, w: Array, b: Any) -> Facts:
         numbers, longest, by_class, v, rows = self._each_block(_facts_of, w, b)
         above, paid, lengths, whole, used, *drift = np.sum(numbers, axis=0).tolist()
         mixed, gains, losses, drifts, mass = np.sum(by_class, axis=0)
@@ -363,7 +363,7 @@ class Multinomial:
     def balanced(self, w: Array, b: Array, slack: float) -> Balance:
         """Return what `balance` is computed from, and what is needed to balance b."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._is_claimed_elsewhere(slack):
+            if self._is_claimed_in_place(slack):
                 numbers, by_class, each, rows = self._each_block(_balances, w, b)
                 mixed, gains, losses = np.sum(by_class, axis=0)
                 masses, products = Masses(mixed, gains, losses, sum_share(max(rows), len(rows))), np.sum(each, axis=0)

@@ -132,7 +132,7 @@ def play(
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept.column, device=device)
         watch.about(method, data.X)
-        halves = intercept.halves(problem.signs)
+        halves = intercept.group_of_row(problem.signs)
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
         written = write_output(save, trace.save)
     if as_json:

@@ -151,9 +151,9 @@ def diagnose(
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
         event = data.classes[1] if model is Regression.LOGISTIC else None
-        told = [_in_class_words(sentence, data) for sentence in found.explanation]
+        sentences = [_in_class_words(sentence, data) for sentence in found.explanation]
         near = dict(found._nearly_dependent)
-        content = fields("diagnose", found, event=event, explanation=told, direction=exact, nearly_dependent=near, **ended)
+        content = fields("diagnose", found, event=event, explanation=sentences, direction=exact, nearly_dependent=near, **ended)
         print_json({**content, **written.fields}, data.notices)
     else:
         _print_diagnosis(found, data, _outcome_line(data, source, model))

@@ -40,7 +40,7 @@ REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
 
 
 # Parameters of other libraries, and what to pass instead.
-INSTEAD = {
+HINTS_FOR_UNKNOWN_PARAMETERS = {
     "fit_intercept": "pass intercept='none' for no intercept, 'free' for one that is not penalized",
     "penalty": "the penalty is half the square of the Euclidean norm",
 }
@@ -55,7 +55,8 @@ def refusing_unknown_parameters(cls: type[Class]) -> type[Class]:
     def __init__(self: Any, *given: Any, **named: Any) -> None:
         known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         for name in (name for name in named if name not in known):
-            hint = INSTEAD.get(name) or did_you_mean(name, known) or f"its parameters are {', '.join(sorted(known))}"
+            hint = HINTS_FOR_UNKNOWN_PARAMETERS.get(name) or did_you_mean(name, known)
+            hint = hint or f"its parameters are {', '.join(sorted(known))}"
             raise TypeError(f"{type(self).__name__} has no parameter {name!r}; {hint}")
         original(self, *given, **named)
 

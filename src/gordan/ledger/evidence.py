@@ -262,7 +262,7 @@ class Evidence:
         underflow = smallest < SMALLEST_ENTRY or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
-        ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._sides, slack=2.0)
+        ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._groups, slack=2.0)
         return sum(hi for _, hi in ends) > 0
 
     def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
@@ -302,7 +302,7 @@ class Evidence:
             yield self._exact_middle(w)
 
     @cached_property
-    def _sides(self) -> Groups:
+    def _groups(self) -> Groups:
         """The rows by class, or in one group if there is no intercept."""
         margin = self.question.margin
         return Groups(2, (margin.signs < 0).astype(np.int8)) if margin.intercept.exists else Groups(1)
@@ -332,8 +332,8 @@ class Evidence:
         """Return the b midway between the classes, computed exactly and rounded; NaN if no b separates or too many rows tie."""
         margin = self.question.margin
         products = Products.of(margin.X, w)
-        highs = [hi for _, hi in products.ends(0.0, margin.signs, self._sides)]
-        close = products.near(highs, 0.0, margin.signs, self._sides)
+        highs = [hi for _, hi in products.ends(0.0, margin.signs, self._groups)]
+        close = products.near(highs, 0.0, margin.signs, self._groups)
         if sum(highs) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
             return math.nan
         ends: list[Fraction] = []

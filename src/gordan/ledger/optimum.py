@@ -148,7 +148,7 @@ class LossEvidence:
             table = Objectives(X, objective.signs[:, None], loss, objective.c, objective.intercept, smoothing or 0.0)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
             rows, alpha = found.rows, found.weights
-        if self.optimum is None or found.gap < self.optimum.gap:
+        if self.optimum is None or found.width < self.optimum.width:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
 
     def _hidden_by_rounding(self, proposal: Proposal) -> bool:

@@ -255,7 +255,7 @@ class Question:
             with np.errstate(over="ignore"):
                 caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(1)  # a cap of 1 is no restriction
             caps = caps if len(caps) == len(signs) else np.full(len(signs), caps[0])
-        return Simplex(len(signs), caps=caps, halves=margin.intercept.halves(signs))
+        return Simplex(len(signs), caps=caps, halves=margin.intercept.group_of_row(signs))
 
     def over_all_rows(self, p: Array) -> Array:
         """Return a vector over all rows from one over the rows that count, with 0 for the others."""

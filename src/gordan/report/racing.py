@@ -272,7 +272,7 @@ def race(
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is listed twice; list each method once")
     A = rows.of(X, problem.signs, constant=kind.column)
-    halves = kind.halves(problem.signs)
+    halves = kind.group_of_row(problem.signs)
     p_set = Simplex(A.n, halves=halves)
     D = p_set.diameter(p_set.centre)
     for method in chosen:  # a method that cannot run is refused before any other is run

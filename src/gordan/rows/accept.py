@@ -376,9 +376,9 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
         if isinstance(value, np.generic):
             value = value.item()
         if not isinstance(value, (numbers.Real, Decimal)):
-            told = " ".join(repr(value).split())  # arrays are printed in lines
-            told = told if len(told) <= MOST_SHOWN else f"{told[: MOST_SHOWN - 1]}…"
-            raise InputError(f"{cell(where)} is {told}; features must be real numbers{_for_text(value, cell(where))}")
+            shown = " ".join(repr(value).split())  # arrays are printed in lines
+            shown = shown if len(shown) <= MOST_SHOWN else f"{shown[: MOST_SHOWN - 1]}…"
+            raise InputError(f"{cell(where)} is {shown}; features must be real numbers{_for_text(value, cell(where))}")
         try:
             exact[where] = float(value)
         except OverflowError:

@@ -191,7 +191,7 @@ class Found:
     """Whether conjugate gradients without a factorization found the plane."""
 
     @property
-    def gap(self) -> float:
+    def bracket_width(self) -> float:
         """(upper - lower)/upper."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
@@ -292,12 +292,12 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
             if question.play.watch is not None and question.play.watch(moment):
                 evidence.effort.stopped = True
                 break
-            if found.gap <= enough or found.stated:
+            if found.bracket_width <= enough or found.stated:
                 offered = True
                 yield _proposal(found, moments, question)
                 # if the proved gap is much wider than the one in floats, that is due to rounding: only the last step is proposed
                 # again
-                enough = found.gap / 4 if found.gap > TUNING.proved * evidence.bracket_width else -1.0
+                enough = found.bracket_width / 4 if found.bracket_width > TUNING.proved * evidence.bracket_width else -1.0
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
     except KeyboardInterrupt:
@@ -330,7 +330,7 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
         own = replace(task, rows=space.rows, known=[])
         try:
             for found in find(own, None if start is None else space.coordinates(start)):
-                last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
+                last = replace(found, w=space.plane(found.w, refined=2 * (found.bracket_width <= task.tol)))
                 yield last
         finally:
             task.known[:] = [space.plane(w, refined=0) for w in own.known]
@@ -525,7 +525,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
         begun = begun or newton.steps > 0
-        gap, upper, spent = newton.gap(), newton.value, task.time.passed and begun
+        gap, upper, spent = newton.duality_gap(), newton.value, task.time.passed and begun
         if waiting is not None and not waiting.unaided and not spent:
             moved = gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting)
             waiting, begun = None, begun or moved
@@ -533,7 +533,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
                 continue
         last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
-            gap, upper = newton.gap(), newton.value
+            gap, upper = newton.duality_gap(), newton.value
         yield Found(newton.W, newton.loss.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
@@ -654,17 +654,17 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         newton = Newton.start(task.rows, task.free, v, task.time)
         found = replace(_evaluated(task, newton)[0], steps=done)
         near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
-        if near and found.gap > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
+        if near and found.bracket_width > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
             found = _with_weights(task, newton, alpha, found)
         yield found
         if task.time.passed:
             return
-        if near and (found.stated or found.gap > EPOCHS.near * task.tol):
+        if near and (found.stated or found.bracket_width > EPOCHS.near * task.tol):
             yield from _then(found, by_newton(task, found.w))
             return
         if task.free and done >= EPOCHS.free:  # the plane with a penalized b is near, and takes a tenth of the epochs
             for found in by_ascent(replace(task, free=False)):
-                if found.gap <= EPOCHS.neighbour:
+                if found.bracket_width <= EPOCHS.neighbour:
                     break
             yield from _then(replace(found, steps=done + found.steps), by_newton(task, found.w))
             return
@@ -738,7 +738,7 @@ def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tupl
         return None
     for found in find(part):
         task.known[:] = [found.w]
-        if found.gap <= part.tol:
+        if found.bracket_width <= part.tol:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
     return part, found
@@ -761,7 +761,7 @@ def _continued(task: Task) -> Array:
     for share in NEWTON.shares:
         for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol, continues=False), w):
             w = found.w
-            if found.gap <= NEWTON.share_tol:
+            if found.bracket_width <= NEWTON.share_tol:
                 break
     return w
 

@@ -195,7 +195,7 @@ class _Search:
         self.question, self.effort = question, evidence.effort
         self.rows = question.rows.scaled(1 / question.radius)
         self.noise = question.margin.robust / question.radius  # in the 2-norm it lowers both ends by this much
-        self.groups = _Groups.of(question.margin.intercept.halves(question.counted.signs), self.rows)
+        self.groups = _Groups.of(question.margin.intercept.group_of_row(question.counted.signs), self.rows)
         self.count = max(MIN_ROWS, ROWS_PER_COLUMN * self.rows.d)
         self.most = max(4 * self.count, MAX_ENTRIES // self.rows.d)
         self.lower, self.upper = 0.0, math.inf

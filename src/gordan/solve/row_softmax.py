@@ -40,7 +40,7 @@ class RowSoftmaxNewton:
     time: Deadline
     steps: int = 0
     slope: Array = field(init=False, repr=False)
-    """The gradient in W is Aᵀ slope, as `gap` computed it."""
+    """The gradient in W is Aᵀ slope, as `duality_gap` computed it."""
     product: Array = field(init=False, repr=False)
     """The product of A with that gradient."""
     slope_b: Array = field(init=False, repr=False)
@@ -74,7 +74,7 @@ class RowSoftmaxNewton:
         """The objective P, where ‖W‖² = B·(A W)."""
         return 0.5 * float(np.vdot(self.B, self.loss.S - self.b)) + self.loss.total
 
-    def gap(self) -> float:
+    def duality_gap(self) -> float:
         """Return P - D for the weights that follow from the planes: half the squared gradient, without that in a free b."""
         R = self.loss.gradient
         self.slope, self.slope_b = self.B + R, R.sum(axis=0) * self.free

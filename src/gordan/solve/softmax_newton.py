@@ -162,7 +162,7 @@ class SoftmaxNewton:
     square: float = math.inf
     """The squared gradient before the last step."""
     slope: Array = field(init=False, repr=False)
-    """The gradient J W + Aᵀ C (Q - e_y), as `gap` computed it."""
+    """The gradient J W + Aᵀ C (Q - e_y), as `duality_gap` computed it."""
 
     @staticmethod
     def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
@@ -182,7 +182,7 @@ class SoftmaxNewton:
         """The objective P."""
         return 0.5 * float(np.sum(self.J * self.W * self.W)) + self.loss.total
 
-    def gap(self) -> float:
+    def duality_gap(self) -> float:
         """Return P - D for the weights that follow from the planes: half the squared gradient, without that in a free b."""
         self.slope = np.asarray(self.J * self.W + self.rows.combine(self.loss.gradient))
         return 0.5 * float(np.sum(self.J * self.slope * self.slope))

@@ -58,7 +58,7 @@ SEARCH_SHARE = 0.2
 PASSES_PER_STEP = 3
 # The share of the time for finding planes of several columns together: if X is in memory, what is left open is then solved column
 # by column; otherwise the rest is for proofs, unless that would be less than PROOF_SECONDS.
-SEARCH_TIME_IN_MEMORY, SEARCH_TIME_ELSEWHERE, PROOF_SECONDS = 0.5, 0.9, 1.0
+SEARCH_TIME_IN_MEMORY, SEARCH_TIME_OUTSIDE_MEMORY, PROOF_SECONDS = 0.5, 0.9, 1.0
 # If there is a time limit, columns have equal shares of it; the time that some leave is given to the others, this many times.
 FAIR_ROUNDS = 4
 # Stored entries of sparse rows from which columns are solved in parallel: with fewer a pass takes so little time that threads
@@ -549,7 +549,7 @@ class _Columns(Generic[One]):
     def search_budget(self) -> Budget:
         """The budget of a search for planes that are then proved together."""
         budget, now, in_memory = self.budget, time.perf_counter(), self.whole.storage.in_memory
-        share = SEARCH_TIME_IN_MEMORY if in_memory else SEARCH_TIME_ELSEWHERE
+        share = SEARCH_TIME_IN_MEMORY if in_memory else SEARCH_TIME_OUTSIDE_MEMORY
         if (1 - share) * (budget.deadline - now) < PROOF_SECONDS:
             share = SEARCH_TIME_IN_MEMORY
         return replace(budget, deadline=min(budget.deadline, (1 - share) * now + share * budget.deadline))
