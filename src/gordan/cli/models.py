@@ -41,7 +41,7 @@ from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
-from gordan.estimators.multiclass import Binary
+from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
@@ -303,7 +303,7 @@ class Fit(NamedTuple):
 
 def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Watch) -> Fit:
     """Solve one problem after the other, until a signal comes or one of them has no plane, so that there is no model."""
-    problems, known = list(fitting.problems()), dict[int, Outcome]()
+    problems, known = list(binary_problems(fitting)), dict[int, Outcome]()
     hard, order = fitting.hard_margins_together(problems)
     for k in order:
         if interrupts.pressed:
@@ -357,7 +357,7 @@ def _margin_answer(outcome: Outcome, data: Data) -> Answer:
 
 def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, certificates: bool) -> Fit:
     """Find the planes of all problems; there is no model if a signal comes before each has one."""
-    problems = list(fitting.problems())
+    problems = list(binary_problems(fitting))
     paths = [fitting.checkpoint_of(k) for k in range(len(problems))]
     resumed = [path is not None and path.exists() for path in paths]
     results, answers = fitting.results(problems), list[Answer]()

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.interrupts import InterruptFlag
-from gordan.estimators.multiclass import Binary
+from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model
 from gordan.verdicts.weights import scatter
@@ -167,7 +167,7 @@ class MaxMarginClassifier(Planes, Parameters):
         """
         check_parameters(self)
         fitting = self._fitting(Fitting, X, y, sample_weight)
-        problems = list(fitting.problems())
+        problems = list(binary_problems(fitting))
         with InterruptFlag() as flag:
             outcomes = self._outcomes(replace(fitting, interrupted=flag.is_set), problems)
         self._keep(fitting.kind, fitting.classes, [outcome.plane for outcome in outcomes])

@@ -23,7 +23,7 @@ from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
-from gordan.estimators.multiclass import Binary, binary_problems
+from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -250,12 +250,6 @@ class Fitting:
     def intercept(self) -> Intercept:
         """The kind of intercept."""
         return Intercept.of(self.options.intercept)
-
-    def problems(self) -> Iterator[Binary]:
-        """Iterate over the binary problems, in the order of the planes of a model."""
-        return binary_problems(
-            self.kind, self.y, self.classes.tolist(), self.weights, self.words.label, self.options.class_weight
-        )
 
     def hard_margins_together(self, problems: Sequence[Binary]) -> tuple[dict[int, MarginResult], list[int]]:
         """Find the hard margins of small problems together, and the order in which to ask for the outcomes of all problems.

@@ -19,7 +19,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
-from gordan.estimators.multiclass import Binary, binary_problems
+from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import problems as number_of_problems
@@ -129,12 +129,6 @@ class LossFitting:
         if Loss.of(self.options.loss).several:
             return "multinomial"
         return "binary" if len(self.classes) == 2 else "one-vs-rest"
-
-    def problems(self) -> Iterator[Binary]:
-        """Iterate over the binary problems, in the order of the planes of a model."""
-        return binary_problems(
-            self.kind, self.y, self.classes.tolist(), self.weights, self.words.label, self.options.class_weight
-        )
 
     def _arguments(self, of: int = 1) -> dict[str, Any]:
         """Return the arguments of `minimize_loss` that are the same for all labels, with one of `of` shares of the time left."""

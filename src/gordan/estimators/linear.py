@@ -25,6 +25,7 @@ from gordan.estimators.least_loss import (
     model_of_least_loss,
     planes_from_parts,
 )
+from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, probabilities
 from gordan.io.model import problems as number_of_problems
@@ -165,7 +166,7 @@ class LinearClassifier(Planes, LossParameters):
                     else ", of which a row may have several; pass loss='logistic'"
                 )
             )
-        problems = list(fitting.problems())
+        problems = list(binary_problems(fitting))
         starts = self._starts(fitting.kind, fitting.classes, fitting.X.d)
         if fitting.threads == 1:
             results = self._solve_in_parallel(fitting.result, zip(problems, starts or [None] * len(problems), strict=True))

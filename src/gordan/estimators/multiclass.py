@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from gordan.errors import InputError, input_errors
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
 from gordan.verdicts.weights import row_weights
+
+if TYPE_CHECKING:
+    from gordan.estimators.fitting import Fitting
+    from gordan.estimators.least_loss import LossFitting
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +72,14 @@ class Binary:
         return float(intercept.largest_nu(*self.totals))
 
 
-def binary_problems(
-    kind: str,
-    y: Array,
-    classes: Sequence[Any],
-    weights: Array | None,
-    word: Callable[[Any], str],
-    class_weight: Any,
-) -> Iterator[Binary]:
-    """Iterate over the binary problems of a classifier of that kind, in the order of the planes of a `gordan.io.Model`.
+def binary_problems(fitting: Fitting | LossFitting) -> Iterator[Binary]:
+    """Iterate over the binary problems of a fit, in the order of the planes of a `gordan.io.Model`.
 
-    `classes` are the labels in y, in order, and `word` gives the text of a label in the name of a problem. The `weights` include
-    the `class_weight`, except for multilabel y, where it is about having a label or not and differs between columns.
+    The weights include the class weights, except for multilabel y, where these are about having a label or not and differ between
+    columns.
     """
+    kind, y, weights, word = fitting.kind, fitting.y, fitting.weights, fitting.words.label
+    classes, class_weight = fitting.classes.tolist(), fitting.options.class_weight
     if kind == "multinomial":  # one problem for all classes
         yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -11,6 +12,11 @@ from gordan.certificates.data import About
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import statement
 from gordan.floats import ieee_floats
+
+
+def html_paragraph(result: object) -> str:
+    """Return the `repr` of a result as a paragraph of HTML, for notebooks."""
+    return f"<p>{html.escape(repr(result))}</p>"
 
 
 def bound_to_data(certificate: Certificate, problem: Problem) -> Certificate:

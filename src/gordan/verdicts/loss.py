@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
 import time
@@ -33,7 +32,7 @@ from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
-from gordan.verdicts.formatting import bound_to_data, format_effort, outward
+from gordan.verdicts.formatting import bound_to_data, format_effort, html_paragraph, outward
 from gordan.verdicts.result import stop_status
 from gordan.verdicts.scaling import scale_hint
 from gordan.verdicts.weights import combined_weights, scatter, weight_factors
@@ -218,7 +217,7 @@ class LossResult:
         return f"{ending}: the least value ({name}, C = {self.C:g}) is between {lower} and {upper} (proved; {effort})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>"
+        return html_paragraph(self)
 
 
 def with_planes(claim: Certificate, w: Array, b: Any) -> Certificate:

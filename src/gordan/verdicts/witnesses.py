@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
+from gordan.verdicts.formatting import html_paragraph
 from gordan.verdicts.scaling import scale_hint
 
 # Rows that are listed in a sentence.
@@ -75,7 +75,7 @@ class HasWitness:
     _problem: Problem
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>"
+        return html_paragraph(self)
 
     @cached_property
     def _scale_hint(self) -> str:
