@@ -232,7 +232,10 @@ class _Playing:
         """Return whether to stop, at a recorded round."""
         question, evidence = self.question, self.evidence
         if question.sign_alone:
-            return moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT or moment.upper <= UPPER_IN_DOUBT * question.radius
+            vanished = self._vanished(moment)
+            if vanished:
+                self._rows_cancel(moment.p)  # other finders would begin anew
+            return vanished or moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT
         if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
@@ -242,6 +245,10 @@ class _Playing:
         if moment.p is not None and bounded and _has_too_many_free_rows(question, moment.p):
             return True
         return moment.lower <= 0 and self._vanishes(moment)
+
+    def _vanished(self, moment: Moment) -> bool:
+        """Return whether the upper bound is so small that the rows may well cancel."""
+        return moment.upper <= UPPER_IN_DOUBT * self.question.radius
 
     def _vanishes(self, moment: Moment) -> bool:
         """Return whether to stop where no margin is positive so far. The finders of the sign are asked before."""
@@ -254,7 +261,7 @@ class _Playing:
                 return False
             self._ask_once()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
-        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, moment.upper <= UPPER_IN_DOUBT * question.radius
+        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, self._vanished(moment)
         if vanished and not self.doubted and self._rows_cancel(moment.p):
             return True
         if (late or vanished) and self._ask_once() and evidence.sign_decided:
