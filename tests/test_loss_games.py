@@ -110,9 +110,13 @@ def test_the_mirror_map_beats_other_points(seed, loss, scale, linear):
 def test_what_cannot_be_played_is_refused():
     X, y = problem()
     A = X * y[:, None]
-    for method in ("nesterov", "mirror_prox_perceptron", "perceptron", methods.smooth_perceptron()):
-        with pytest.raises(gordan.InputError, match=r"for a loss use smooth_perceptron\(form='game'\)|supports neither"):
-            gordan.play(A, method, 3, loss="hinge")
+    others = {*methods.names()} - {"smooth_perceptron", "accelerated_perceptron", "robust_perceptron"}
+    for method in (*sorted(others), methods.smooth_perceptron(), methods.accelerated_perceptron()):
+        for loss in ("hinge", "squared_hinge", "logistic"):
+            with pytest.raises(
+                gordan.InputError, match=r"plays for margins only; for a loss use smooth_perceptron\(form='game'\)"
+            ):
+                gordan.play(A, method, 3, loss=loss)
     for C in (0.0, -1.0, math.inf, np.full(60, np.nan), np.ones(59)):
         with pytest.raises(gordan.InputError, match=r"^C (is|must hold)"):
             gordan.play(A, "smooth_perceptron", 3, loss="hinge", C=C)

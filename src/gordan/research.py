@@ -9,9 +9,8 @@ from typing import Any
 from gordan import dynamics, methods, rows
 from gordan.arrays import check_callback, require_aligned, seconds_at_most, whole_number
 from gordan.checkpoint import Checkpoint, fingerprint
-from gordan.dynamics import Protocol1
 from gordan.errors import InputError
-from gordan.geometry import LossCost, LossWeights, Simplex
+from gordan.geometry import LossWeights, Simplex
 from gordan.methods import Entry, Method
 from gordan.trace import Moment, Trace
 
@@ -53,7 +52,8 @@ def play(
     loss, C
         "hinge", "squared_hinge" or "logistic": play for the least ½‖w‖² + Σ C ℓ(A_i·w) instead, which is the same game with
         another set of p; C is a number, or one for each row. For methods with a game form of two leaders (`smooth_perceptron`,
-        `accelerated_perceptron`). `lower` and `upper` of the trace are then those of the least value.
+        `accelerated_perceptron`, and `robust_perceptron` with its noise). `lower` and `upper` of the trace are then those of the
+        least value.
     record
         the rounds to measure at; about 20 per decade if None. The last round is always measured.
     time_limit
@@ -82,6 +82,8 @@ def play(
     1.6977 1.6977
     """
     method = _chosen(method, loss)
+    if loss is not None and not method.losses:  # a step size that is derived from the loss may be 0
+        raise InputError(f"{method.name} ({method.form}) plays for margins only; for a loss use smooth_perceptron(form='game')")
     rounds = whole_number(rounds, "rounds")
     callback = check_callback(callback, "moment")
     moments = _planned(record, rounds)
@@ -93,8 +95,6 @@ def play(
     start, R = (p_set.start(rows.host(p0)), raw.playable_radius(method.norm)) if loss is None else (p_set.centre, 0.0)
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form: Any = method.on(scaled, p_set, start)
-    if loss is not None and not (isinstance(form, Protocol1) and isinstance(getattr(form.p, "regularizer", None), LossCost)):
-        raise InputError(f"{method.name} ({method.form}) plays for margins only; for a loss use smooth_perceptron(form='game')")
     if keeper is not None:
         facts: dict[str, Any] = {"task": "play", "method": method.name, "guarantee": method.guarantee.statement}
         facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}

@@ -72,6 +72,7 @@ class Method:
 
     `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy` methods play
     for the margin under noise, which differs from that of the data. `plain` says why the method supports neither caps nor halves.
+    `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Method:
     passes: float
     noisy: bool = False
     plain: str | None = None
+    losses: bool = False
 
     def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
         """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""

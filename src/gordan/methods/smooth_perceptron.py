@@ -51,7 +51,8 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
         game = Game(rows, p_set, p0)
         return _Smooth(game, 1 / eta) if form == "published" else two_players(game, eta)
 
-    return Method("smooth_perceptron", form, 2.0, build, erm_guarantee(eta), 1 if form == "published" else 2)
+    passes = 1 if form == "published" else 2
+    return Method("smooth_perceptron", form, 2.0, build, erm_guarantee(eta), passes, losses=form == "game")
 
 
 def two_players(game: Game, eta: float) -> Protocol1:
