@@ -367,6 +367,28 @@ def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
         assert gordan.verify(many[2].certificate, X, Y[:, 2])
 
 
+@pytest.mark.parametrize("when", ["search", "proof"])
+def test_ctrl_c_ends_verdicts_that_are_found_one_by_one(when, monkeypatch):
+    """A verdict has no status that says so, and may even be decided: no other column is begun either way."""
+    from gordan.ledger.evidence import Evidence
+    from gordan.verdicts import many
+
+    pressed, begun, offer, verdict_of = iter([True] * (2 if when == "search" else 1)), [], Evidence.offer, many.verdict_of
+
+    def offered(*given):
+        if next(pressed, False):
+            raise KeyboardInterrupt
+        return offer(*given)
+
+    monkeypatch.setattr(many._Columns, "search", lambda *given: [])
+    monkeypatch.setattr(many, "verdict_of", lambda *given: begun.append(1) or verdict_of(*given))
+    monkeypatch.setattr(Evidence, "offer", offered)
+    found = gordan.separate(np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1))
+    assert len(begun) == 1
+    assert (found.status[1:] == "undecided").all()
+    assert (found.status[0] == "undecided") == (when == "search")
+
+
 def test_quasi_separation_needs_no_single_call(monkeypatch):
     """Rows of one level of a factor, all of one label, are not in the witness, so that its columns depend on each other."""
     r = np.random.default_rng(3)

@@ -181,6 +181,7 @@ def separate_many(
         part, rows = columns.problem(j).counted()
         found = verdict_of(part, kind, tol, columns.own_budget(), columns.stopping(callback))
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
+        columns.stopped |= found._stopped
     for j in columns.each_open(in_time=False):
         columns.record(j, Verdict(Status.UNDECIDED, None, None, (0.0, math.inf), None, 0.0, None, columns.problem(j)))
     construct = partial(_verdict_from_batch, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -68,6 +68,7 @@ class Verdict(HasWitness):
     seconds: float
     _proof: Proof | None = field(repr=False)
     _problem: Problem = field(repr=False)
+    _stopped: bool = field(default=False, repr=False)  # by Ctrl-C or the callback, which no status says
 
     @property
     def separable(self) -> bool | None:
@@ -195,7 +196,7 @@ def verdict_of(
     question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.SIGN, budget)
     with blas_threads(problem.storage.entries):
         evidence = answer(question, None if callback is None else lambda found: callback(_verdict(found, 0.0)))
-    return _verdict(evidence, tol)
+    return replace(_verdict(evidence, tol), _stopped=evidence.effort.stopped)
 
 
 def _verdict(evidence: Evidence, tol: float) -> Verdict:
