@@ -25,6 +25,16 @@ PACE = Pace(1e-6, 1e-6)
 LIMIT = 4.0
 
 
+@pytest.mark.parametrize("ask", [gordan.maximize_margin, gordan.minimize_loss])
+def test_a_limit_does_not_copy_the_rows_again(ask, monkeypatch):
+    """The rows of positive weight are a copy of X, which the measured pace and the search share."""
+    r, part, copies = np.random.default_rng(0), Problem.part, []
+    monkeypatch.setattr(Problem, "part", lambda problem, rows: copies.append(len(rows)) or part(problem, rows))
+    X = r.standard_normal((2000, 200))
+    assert ask(X, X[:, 0] > 0, sample_weight=np.arange(2000) > 0, time_limit=600).status == "solved"
+    assert copies == [1999]
+
+
 @pytest.fixture
 def descents(monkeypatch, clock):
     """The multiplications of each call of Wolfe's method, which are charged to the clock."""

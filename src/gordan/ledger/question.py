@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
@@ -264,6 +265,19 @@ class Question:
         whole = np.zeros(self.problem.X.n)
         whole[self.kept] = p
         return whole
+
+
+def paced(question: Any) -> Any:
+    """Return the question with its budget for the pace of passes over its rows, and all that has been computed for it.
+
+    The rows that count, which may be a copy of X, do not depend on the deadline.
+    """
+    budget = question.budget.paced(question.rows, question.vectors, question.on_host)
+    if budget is question.budget:
+        return question
+    found = copy(question)
+    vars(found)["budget"] = budget  # `replace` would drop the rows
+    return found
 
 
 class Cancelling(NamedTuple):

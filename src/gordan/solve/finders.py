@@ -34,7 +34,7 @@ import numpy as np
 from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
-from gordan.ledger.question import Asks, Proposal, Question
+from gordan.ledger.question import Asks, Proposal, Question, paced
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
@@ -343,8 +343,7 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     interval, which is left to the method. `callback` is called with the evidence after each proposal that did not answer;
     returning True ends the search, as does Ctrl-C.
     """
-    budget = question.budget.paced(question.rows, question.vectors, question.on_host)
-    question = question if budget is question.budget else replace(question, budget=budget)
+    question = paced(question)
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
     search = _Search(question, evidence, callback, set())
     try:
