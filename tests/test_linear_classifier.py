@@ -223,6 +223,16 @@ def test_limits_warn_with_both_ends_of_the_interval():
     assert model.objective_[0] < model.objective_[1]
 
 
+@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
+def test_a_tiny_C_is_not_to_be_made_smaller(loss):
+    """The weights of the rows, all about C, are then below those that a proof can use."""
+    X, y, weights = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2, np.full(40, 1e-90)
+    for C, given, words in ((1e-300, None, "C is 1e-300"), (1e-200, weights, "C × the largest weight of a row is 1e-290")):
+        with pytest.warns(ConvergenceWarning, match=f"{words}, which is too small .*; pass a larger C, such that .* 1e-265"):
+            LinearClassifier(loss, C=C).fit(X, y, given)
+    assert LinearClassifier(loss, C=1e-265).fit(X, y).status_ == "solved"
+
+
 def test_no_probabilities_without_a_loss_of_probabilities(overlapping):
     model = LinearClassifier().fit(*overlapping)
     assert not hasattr(model, "predict_proba")

@@ -34,6 +34,8 @@ from gordan.verdicts.weights import weight_factors
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
 # milliseconds, and `coef_` is then accurate to ten digits or more.
 SMALL_ENTRIES, SMALL_TOL = 1 << 17, 1e-12
+# With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.LEAST_WEIGHT`).
+SMALLEST_C = 1e-265
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
 # kept for it at most.
 REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
@@ -230,6 +232,17 @@ class LossFitting:
         if hint:
             yield hint
 
+    def _numerical_advice(self, binary: Binary, result: LossResult) -> str:
+        """Return what to do about an interval that rounding leaves wider than `tol`."""
+        C = self.options.C * (1.0 if binary.weights is None else float(np.max(binary.weights)))
+        if C >= SMALLEST_C or result.objective[0] > 0:
+            return "scale the columns of X, or pass a smaller C"
+        times = "" if binary.weights is None else " × the largest weight of a row"
+        return (
+            f"{self.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; pass a larger C, "
+            f"such that it is at least {SMALLEST_C:g}"
+        )
+
     def convergence_message(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:
         """Return the warning about intervals that are wider than `tol`; None if there are none."""
         wide = [(binary, result) for binary, result in zip(problems, results, strict=True) if result.gap > self.options.tol]
@@ -238,7 +251,7 @@ class LossFitting:
         binary, result = max(wide, key=lambda pair: pair[1].gap)
         lower, upper = outward(*result.objective)
         others = f", and {len(wide) - 1} more" if len(wide) > 1 else ""
-        advice = limit_advice(result.status, self.words) or "scale the columns of X, or pass a smaller C"
+        advice = limit_advice(result.status, self.words) or self._numerical_advice(binary, result)
         return (
             f"{binary.name}{others}: stopped ({result.status}) with the least value between {lower} and {upper}, a gap of "
             f"{result.gap:.1e} where {self.words.option('tol')} is {self.options.tol:g}; {advice}"
