@@ -276,6 +276,31 @@ def test_rows_of_weight_zero_and_class_weights_alone(tmp_path, capsys):
     assert lines[-1].endswith("; the weights match up to a factor for each class")
 
 
+def test_class_weights_that_a_certificate_holds_are_factors(tmp_path, capsys):
+    """The functions keep them apart from the sample weights; what counts is the product."""
+    data, proof = tmp_path / "data.csv", tmp_path / "proof.json"
+    data.write_text("a,w,y\n0,1,no\n1,2,no\n9,1,no\n5,1,yes\n7,3,yes\n")
+    X, y, w = np.array([[0.0], [1.0], [9.0], [5.0], [7.0]]), np.array(["no"] * 3 + ["yes"] * 2), np.array([1.0, 2, 1, 1, 3])
+    for sample, factors in ((np.full(5, 0.5), "1 for no, 0.5 for yes"), (w, "2 for no, 1 for yes")):
+        found = gordan.minimize_loss(X, y, class_weight={"no": 2}, sample_weight=sample).certificate
+        column = w if sample is w else None
+        check = gordan.verify(found, X, y, column)
+        assert check
+        times = (
+            "are a factor for each class"
+            if column is None
+            else "are those of the weights of the data times a factor for each class"
+        )
+        assert f"its weights {times}, such as class weights: {factors}" in check.notes
+        proof.write_text(found.to_json())
+        options = ("--drop", "w") if column is None else ("--weight", "w")
+        lines = both(capsys, proof, data, *options)[1]
+        assert (
+            f"  {next(note for note in check.notes if 'factor' in note)}".replace("the weights of the data", "the column 'w'")
+            in lines
+        )
+
+
 def test_a_claim_without_weights_about_data_with_weights(tmp_path, capsys):
     """The description may name weights that the claim leaves out."""
     data, model = tmp_path / "data.csv", tmp_path / "m.gordan"

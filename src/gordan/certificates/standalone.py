@@ -380,6 +380,14 @@ def compare_weights(
     return "other", f"its weights are not those of {place}{by_class}: {len(wrong)} of {len(own)} differ, and {first}"
 
 
+def with_class_weights(weights: Sequence[Any], factors: Sequence[Any] | None, classes: Sequence[Any], y: Sequence[Any]) -> Any:
+    """Return the sample weights of a certificate times its class weights `factors`, if it has any, for labels of its classes."""
+    if factors is None or len(weights) != len(y):
+        return weights
+    own = {label: float(factor) for label, factor in zip(classes, factors, strict=True)}
+    return [float(weight) * own.get(label, 1.0) for weight, label in zip(weights, y, strict=True)]
+
+
 OTHER_WEIGHTS = (
     "it was made for other sample weights; if a class is set against several, and there are class weights, these are products "
     "of both"
@@ -2389,7 +2397,7 @@ def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], a
     notes = _source_notes(claim)
     notes += [f"  rows {rules[rule]} are left out, and row numbers do not count them" for rule in claim.dropped]
     other_names = _name_notes(claim, found)
-    weights, note = _compared_weights(claim, found)
+    weights, note = _compared_weights(claim, found, data[2])
     notes += [*other_names, *_numbered_note(claim, found, asked), *([f"  {note}"] if note else [])]
     notes += [f"  {BESIDE}: {_first_few(found.beside)}"] if found.beside else []
     rows, width, plain = data
@@ -2399,13 +2407,16 @@ def _provenance(claim: Claim, found: Table, data: tuple[Rows, int, list[Any]], a
     return [*notes, f"  {same_data_words(same, accepted, weights, bool(other_names))}"]
 
 
-def _compared_weights(claim: Claim, found: Table) -> tuple[str, str]:
-    """Return what `compare_weights` does for the weights of a file; nothing if the claim does not depend on weights."""
+def _compared_weights(claim: Claim, found: Table, y: Sequence[Any]) -> tuple[str, str]:
+    """Return what `compare_weights` does for the weights of a file; nothing if the claim does not depend on weights.
+
+    y has the labels as the claim means them.
+    """
     given = None if found.weights is None else [found.weights[i] for i in claim.kept]
     by_hash = claim.weights_hash is not None and claim.weights_reason != Claim.weights_reason
     if by_hash or (claim.c is None and (given is None or not claim.states_bracket or claim.weights_hash is not None)):
         return "", ""
-    stored = [1.0] * claim.shape[0] if claim.c is None else claim.c
+    stored = with_class_weights([1.0] * claim.shape[0] if claim.c is None else claim.c, claim.class_weight, claim.classes, y)
     only_zeros = claim.kind != "optimum" and claim.nu is None
     column = found.weight if found.weights is not None else claim.about.get("weight")
     return compare_weights(stored, given, [found.y[i] for i in claim.kept], column, only_zeros)

@@ -25,7 +25,7 @@ from gordan.certificates.losses import hash_of_weights
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
-from gordan.certificates.problem import Problem
+from gordan.certificates.problem import Problem, read_labels
 from gordan.certificates.regions import claims, posed, proved
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
@@ -112,16 +112,25 @@ def other_label(certificate: Certificate, name: Any) -> bool:
     return bool(stated) and isinstance(name, str) and bool(name) and name != stated
 
 
-def compared_weights(certificate: Certificate, labels: Any, sample_weight: Any, column: str | None) -> tuple[str, str]:
-    """Return what `standalone.compare_weights` does; nothing if there are no weights to compare, or a hash has done so."""
+def compared_weights(
+    certificate: Certificate, y: Any, sample_weight: Any, column: str | None, shown: Any = None
+) -> tuple[str, str]:
+    """Return what `standalone.compare_weights` does; nothing if there are no weights to compare, or a hash has done so.
+
+    y has the labels as the certificate means them; `shown` are other labels by which factors are compared and named.
+    """
     stated, stored = (certificate.lower, certificate.upper) != (None, None), certificate.sample_weight
     if stored is None and (sample_weight is None or not stated or certificate.weights_hash is not None):
         return "", ""
     stored = (1.0,) * certificate.shape[0] if stored is None else stored
+    if certificate.class_weight is not None:
+        found, which = read_labels(y, len(y))
+        own = [found[k] for k in which.tolist()]
+        stored = standalone.with_class_weights(stored, certificate.class_weight, certificate.classes, own)
     only_zeros = certificate.kind != "optimum" and certificate.nu is None
     given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).tolist()
     column = column if given is not None else (certificate.about or About()).weight
-    return standalone.compare_weights(stored, given, [*labels], column, only_zeros)
+    return standalone.compare_weights(stored, given, [*(y if shown is None else shown)], column, only_zeros)
 
 
 def provenance(

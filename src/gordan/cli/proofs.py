@@ -344,7 +344,8 @@ class Checked:
         weights = claim.labels_and_weights(data)[1] if needed else None  # other weights are in the certificate, and are compared
         check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.named.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
-        compared = compared_weights(certificate, *claim.labels_and_weights(data), data.named.weight)
+        labels, weights = claim.labels_and_weights(data)
+        compared = compared_weights(certificate, y, weights, data.named.weight, labels)
         return Checked(claim, check, other_names(certificate, data.names), data.named.outcome, remarks, compared)
 
     @property
