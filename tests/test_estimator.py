@@ -959,12 +959,64 @@ def test_unknown_parameters_are_refused_by_name(made):
     assert "tol" in inspect.signature(made).parameters
 
 
-@pytest.mark.parametrize(("multi_class", "classes", "loaded"), [("ovr", 2, "ovo"), ("ovr", 3, "ovr"), ("ovo", 3, "ovo")])
-def test_a_loaded_classifier_fits_several_classes_as_the_saved_one_did(multi_class, classes, loaded, tmp_path):
-    """A file of two classes does not say how more of them would be fitted: the default holds."""
+@pytest.mark.parametrize(("multi_class", "classes", "older"), [("ovr", 2, "ovo"), ("ovr", 3, "ovr"), ("ovo", 3, "ovo")])
+def test_a_loaded_classifier_fits_several_classes_as_the_saved_one_did(multi_class, classes, older, tmp_path):
+    """A file of two classes without options does not say how more of them would be fitted: the default holds."""
     kept = classes > Y_IRIS
     MaxMarginClassifier(multi_class=multi_class, **quiet).fit(X_IRIS[kept], Y_IRIS[kept]).save(tmp_path / "m.gordan")
-    assert gordan.load(tmp_path / "m.gordan").multi_class == loaded
+    assert gordan.load(tmp_path / "m.gordan").multi_class == multi_class
+    replace(Model.load(tmp_path / "m.gordan"), options=None).save(tmp_path / "older.gordan")
+    assert gordan.load(tmp_path / "older.gordan").multi_class == older
+
+
+TWO_LABELS = np.column_stack((Y_IRIS == 0, Y_IRIS > 1)).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "y"),
+    [
+        (gordan.LinearClassifier, {"class_weight": "balanced", "tol": 1e-9, "max_iter": 50, "warm_start": True}, Y_IRIS),
+        (gordan.LinearClassifier, {"class_weight": {"b": 5}, "time_limit": 100, "random_state": 7}, np.array([*"abc"])[Y_IRIS]),
+        (gordan.LinearClassifier, {"loss": "multinomial", "class_weight": {0: 0.25, 2: np.float32(2)}}, Y_IRIS),
+        (gordan.LinearClassifier, {"class_weight": {1: 3}}, TWO_LABELS),
+        (gordan.LinearClassifier, {"class_weight": "balanced"}, TWO_LABELS),
+        (
+            MaxMarginClassifier,
+            {"nu": 0.3, "class_weight": {0: 2, 1: 1, 2: 1}, "tol": 1e-2, "method": "smooth_perceptron"},
+            Y_IRIS,
+        ),
+        (MaxMarginClassifier, {"class_weight": "balanced", "multi_class": "ovr", "on_inseparable": "ignore"}, Y_IRIS),
+        (MaxMarginClassifier, {"random_state": np.int64(3), "max_iter": np.int64(90), "on_inseparable": "raise"}, Y_IRIS > 0),
+    ],
+)
+def test_a_loaded_classifier_fits_as_the_saved_one_did(made, options, y, tmp_path):
+    """With the parameters that change the answer; a weight of 1 for each other class says the same as a dict without it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = made(**options).fit(X_IRIS, y)
+        model.save(tmp_path / "m.gordan")
+        loaded = gordan.load(tmp_path / "m.gordan")
+        for name, value in (model.get_params() | options).items():
+            own = getattr(loaded, name)
+            if name == "class_weight" and isinstance(value, dict):
+                assert own == {label: value.get(label, 1.0) for label in own}
+                assert value.keys() <= own.keys()
+            else:
+                assert own == value
+        assert (loaded.class_weight_ is None) == (model.class_weight_ is None)
+        assert model.class_weight_ is None or (loaded.class_weight_ == model.class_weight_).all()
+        loaded.save(tmp_path / "again.gordan")
+        assert (tmp_path / "again.gordan").read_bytes() == (tmp_path / "m.gordan").read_bytes()
+        loaded.set_params(warm_start=False)
+        assert np.array_equal(loaded.fit(X_IRIS, y).coef_, model.coef_)
+
+
+def test_parameters_that_a_file_cannot_hold_get_their_defaults(tmp_path):
+    method = gordan.methods.smooth_perceptron(eta=0.5)
+    model = MaxMarginClassifier(method=method, random_state=np.random.RandomState(0)).fit(X_IRIS, Y_IRIS > 0)
+    model.save(tmp_path / "m.gordan")
+    loaded = gordan.load(tmp_path / "m.gordan")
+    assert (loaded.method, loaded.random_state) == ("auto", None)
 
 
 @pytest.mark.parametrize("options", [{}, {"multi_class": "ovr"}, {"labels": True}])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from gordan.errors import InputError
 from gordan.io import Model, container
 from gordan.io.container import ALIGNMENT, MAGIC, decode, encode
-from gordan.io.model import FIELDS, PlaneFacts, planes
+from gordan.io.model import FIELDS, Options, PlaneFacts, planes
 
 PAGE = Path(__file__).parent.parent / "docs" / "files.md"
 BINARY = Model(
@@ -63,6 +63,11 @@ MODELS = {
     "text in objects": model(("a", "b"), "binary", class_dtype="object"),
     "facts": model(("a", "b", "c"), "one-vs-one", planes=(PlaneFacts(None, True), PlaneFacts(0.5, False), PlaneFacts(0.1, None))),
     "a loss": model((0, 1), "binary", estimator="LinearClassifier", loss="squared_hinge", C=0.1),
+    "options": model(
+        (0, 1, 2), "one-vs-rest", options=Options(1e-6, 5, np.inf, True, -3, True, (0.5, 1.0, 0.0), "é", "ovr", "warn")
+    ),
+    "few options": model((0, 1), "binary", options=Options(0.1)),
+    "options of labels": model(("a", "b", "c"), "multilabel", options=Options(0.1, class_weight=(1.0, 2.0))),
 }
 
 
@@ -175,6 +180,8 @@ def text(content):
     return lambda whole: content
 
 
+# The options of a model as they are in a file.
+WRITTEN = {part.name: None for part in fields(Options)} | {"tol": (0.1).hex(), "warm_start": False, "balanced": False}
 NOTHING = lambda whole: None  # noqa: E731
 FORGED = {
     "claims 10^14 numbers": forged(at("arrays", 0, "shape", value=[1, 10**14])),
@@ -273,6 +280,26 @@ FORGED = {
     "certificates a number": forged(at("header", "certificates", value=0)),
     "places that are not there": forged(at("header", "places", value=True)),
     "places a number": forged(at("header", "places", value=0)),
+    "options no record": forged(at("header", "options", value=[])),
+    "options with too few fields": forged(at("header", "options", value={"tol": (0.1).hex()})),
+    **{
+        f"options with {name} {value!r}": forged(at("header", "options", value=WRITTEN | {name: value}))
+        for name, value in (
+            ("tol", 0.1),
+            ("tol", (0.0).hex()),
+            ("max_iter", -1),
+            ("time_limit", "nan"),
+            ("warm_start", 1),
+            ("random_state", True),
+            ("class_weight", "balanced"),
+            ("class_weight", [(1.0).hex()]),
+            ("class_weight", [(-1.0).hex(), (1.0).hex()]),
+            ("class_weight", [(1.0).hex(), "inf"]),
+            ("method", 1),
+            ("method", "\ud800"),
+            ("nu", None),
+        )
+    },
 }
 
 
@@ -290,11 +317,13 @@ def test_the_forger_can_write_a_valid_file():
     assert Model.from_bytes(forged(at("header", "planes", value=known))).planes == (PlaneFacts(0.5, False, (1.5, 2.0)),)
 
     def older(whole):
-        for name in ("estimator", "planes", "places", "scaling", "label", "loss", "C"):
+        for name in ("estimator", "planes", "places", "scaling", "label", "loss", "C", "options"):
             del whole["header"][name]
         whole["header"]["format"] = "gordan-model-1"
 
     same(Model.from_bytes(forged(older)), BINARY)
+    same(Model.from_bytes(forged(at("header", "options", remove=True))), BINARY)  # as files were before they had options
+    assert Model.from_bytes(forged(at("header", "options", value=WRITTEN))).options == Options(0.1)
     assert Model.from_bytes(forged(at("header", "version", value="9.9.9"))).version == "9.9.9"
     assert Model.from_bytes(forged(at("header", "class_type", value="str U4"))).class_array().dtype == "<U4"
     assert Model.from_bytes(forged(at("header", "norm", value=(3.0).hex()))).norm == 3

@@ -55,7 +55,7 @@ from gordan.rows.storage import require_finite
 from gordan.statuses import Status
 from gordan.verdicts import Witness
 from gordan.verdicts.loss import checked_C
-from gordan.verdicts.weights import row_weights
+from gordan.verdicts.weights import combined_weights, weight_factors
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -242,10 +242,12 @@ def _fitting(kind: Callable[..., F], options: Parameters | LossParameters, data:
         check_parameters(options)
     classes, which = np.unique(data.y, return_inverse=True)
     deadline = time.perf_counter() + seconds_at_most(options.time_limit)
-    weights = row_weights(data.weights, options.class_weight, classes.tolist(), which)
+    sample, factors = weight_factors(data.weights, options.class_weight, classes.tolist(), which)
+    weights = combined_weights(sample, factors, classes.tolist(), which)
     shown = watch.moment if watch.visible else None
     X = stored(data.X, options.device)
-    return kind(options, X, data.y, classes, weights, deadline, watch=shown, words=words_for(data), sample=data.weights, **more)
+    more |= {"sample": data.weights, "factors": factors}
+    return kind(options, X, data.y, classes, weights, deadline, watch=shown, words=words_for(data), **more)
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:
@@ -326,7 +328,7 @@ def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Wat
     proofs = [described(each.plane.certificate, each.binary, data) if fitting.hashed else None for each in outcomes]
     planes = [replace(each.plane, certificate=proof) for each, proof in zip(outcomes, proofs, strict=True)]
     messages = fitting.inseparable_message(outcomes), fitting.barely_separable_message(outcomes)
-    model = model_of(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+    model = model_of(fitting.kind, fitting.classes, planes, fitting.options, data.names, fitting.factors)
     return Fit(answers, model, [*messages, *fitting.remarks(outcomes)])
 
 
@@ -371,7 +373,7 @@ def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, cert
         LeastPlane.of(result, described(result.certificate, binary, data) if certificates else None)
         for binary, result in zip(problems, results, strict=True)
     ]
-    model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+    model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names, fitting.factors)
     return Fit(answers, model, [fitting.convergence_message(problems, results), *fitting.remarks(results)])
 
 

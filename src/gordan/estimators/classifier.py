@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.interrupts import InterruptFlag
+from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model
@@ -86,6 +87,9 @@ class MaxMarginClassifier(Planes, Parameters):
         class against the rest, or of the label.
     classes_ : ndarray
         The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names.
+    class_weight_ : ndarray of shape (n_classes,), or None
+        The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
+        or None if they are balanced.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of str
@@ -171,6 +175,7 @@ class MaxMarginClassifier(Planes, Parameters):
         with InterruptFlag() as flag:
             outcomes = self._outcomes(replace(fitting, interrupted=flag.is_set), problems)
         self._keep(fitting.kind, fitting.classes, [outcome.plane for outcome in outcomes])
+        self.class_weight_ = fitting.factors
         self._describe(problems, y, sample_weight)
         self._keep_runs(outcomes, fitting.X.n)
         for category, message in (
@@ -244,14 +249,17 @@ class MaxMarginClassifier(Planes, Parameters):
         facts = [self.margin_, self.nu_, self.separable_, getattr(self, "certificate_", several), self.objective_]
         facts = [[value] if self.kind_ == "binary" and value is not several else value for value in facts]
         planes = [Plane(*each) for each in zip(self.coef_, self.intercept_, *facts, strict=True)]
-        return model_of(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        return model_of(self.kind_, self.classes_, planes, self, names, getattr(self, "class_weight_", None))
 
     @classmethod
     def _of_model(cls, model: Model) -> MaxMarginClassifier:
         """Return the classifier of a model. If all planes are soft with the same nu, it has that nu for another fit."""
-        found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind)  # type: ignore[arg-type]
-        if model.kind == "one-vs-rest":
-            found.multi_class = "ovr"
+        known = parameters_of(model, [part.name for part in fields(Parameters)])
+        if model.options is None and model.kind == "one-vs-rest":
+            known["multi_class"] = "ovr"
+        found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind, **known)  # type: ignore[arg-type]
+        found.class_weight_ = class_weights_of(model)
         found._keep(model.kind, model.class_array(), planes_of(model))
         found._keep_columns(model)
         return found

@@ -22,7 +22,7 @@ from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
-from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
+from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
@@ -118,8 +118,15 @@ class Plane:
         return relative_width(*(self.objective or self.margin))
 
 
-def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parameters, names: Sequence[Any] | None) -> Model:
-    """Return the model of these planes."""
+def model_of(
+    kind: str,
+    classes: Array,
+    planes: Sequence[Plane],
+    options: Parameters,
+    names: Sequence[Any] | None,
+    factors: Array | None,
+) -> Model:
+    """Return the model of these planes; `factors` are the class weights of the fit."""
     nus = [plane.nu for plane in planes]
     nu = nus[0] if len({*nus}) == 1 else options.nu
     by_loss = any(plane.loss is not None for plane in planes)
@@ -137,6 +144,7 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
         ),
         loss=LOSS.value if by_loss else None,
         C=C if by_loss else None,
+        options=options_of(options, factors),
     )
 
 
@@ -236,6 +244,8 @@ class Fitting:
     words: Words = IN_PYTHON
     sample: Any = None
     """The sample weights, without the class weights that `weights` include."""
+    factors: Array | None = None
+    """The class weights, as in `LossFitting`."""
     interrupted: Callable[[], bool] = bool
     """Whether Ctrl-C was pressed in this fit: problems that were not started by then are left out."""
 
@@ -414,7 +424,8 @@ class Fitting:
         loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
         loss.class_weight = options.class_weight  # for multilabel y; otherwise it is part of the weights
         data = X, self.y, self.classes, self.weights
-        return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words, sample=self.sample)
+        known = {"sample": self.sample, "factors": self.factors}
+        return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words, **known)
 
     def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
         """Return the outcome for the plane of least loss, after these attempts at a hard margin; `result` if it is known."""

@@ -18,7 +18,7 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
-from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice
+from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
@@ -107,7 +107,7 @@ class LossFitting:
 
     `classes` are the labels in order, `seed` is that of `random_state`, and `watch` is a callback of `minimize_loss`.
     `checkpoint` is the file of a run; if there are several problems, the number of the problem is appended to its name.
-    `weights` are products of the `sample` weights with the class weights.
+    `weights` are products of the `sample` weights with the class weights, which are `factors` (for multilabel y see `Planes`).
     """
 
     options: LossParameters
@@ -122,6 +122,7 @@ class LossFitting:
     words: Words = IN_PYTHON
     checkpoint: Path | None = None
     sample: Any = None
+    factors: Array | None = None
 
     @property
     def kind(self) -> str:
@@ -178,16 +179,17 @@ class LossFitting:
         """Return the weights of a problem as arguments of `minimize_loss`.
 
         Sample weights that are too many for a certificate are passed without the class weights, if it has a place for these: it
-        then has a hash of the weights that the user knows.
+        then has a hash of the weights that the user knows. The rest of a class has none, since its rows are of several classes.
         """
-        given, by_class = self.options.class_weight, self.kind == "multinomial" or binary.other is not None
-        if given is None or not by_class or len(binary.labels) <= MOST_STORED:
+        if self.options.class_weight is None or self.kind == "one-vs-rest" or len(binary.labels) <= MOST_STORED:
             return {"sample_weight": binary.weights}
-        labels, which = self.classes.tolist(), np.unique(self.y, return_inverse=True)[1]
-        sample, factors = weight_factors(self.sample, given, labels, which)
-        assert factors is not None
+        if self.kind == "multilabel":
+            return {"sample_weight": self.weights, "class_weight": self.options.class_weight}
+        assert self.factors is not None
+        labels, factors = self.classes.tolist(), self.factors.tolist()
         own = labels if binary.other is None else (binary.other, binary.label)
-        class_weight = {label: factor for label, factor in zip(labels, factors.tolist(), strict=True) if label in own}
+        class_weight = {label: factor for label, factor in zip(labels, factors, strict=True) if label in own}
+        sample, _ = weight_factors(self.sample, None, labels, self.y)
         sample = sample if sample is None or binary.rows is None else sample[binary.rows]
         return {"sample_weight": sample, "class_weight": class_weight}
 
@@ -239,8 +241,8 @@ class LossFitting:
             return "scale the columns of X, or pass a smaller C"
         times = "" if binary.weights is None else " × the largest weight of a row"
         return (
-            f"{self.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; pass a larger C, "
-            f"such that it is at least {SMALLEST_C:g}"
+            f"{self.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; "
+            f"pass a larger C, such that it is at least {SMALLEST_C:g}"
         )
 
     def convergence_message(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:
@@ -259,9 +261,14 @@ class LossFitting:
 
 
 def model_of_least_loss(
-    kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
+    kind: str,
+    classes: Array,
+    planes: Sequence[LeastPlane],
+    options: LossParameters,
+    names: Sequence[Any] | None,
+    factors: Array | None,
 ) -> Model:
-    """Return the model of these planes."""
+    """Return the model of these planes; `factors` are the class weights of the fit."""
     return build_model(
         kind,
         classes,
@@ -275,6 +282,7 @@ def model_of_least_loss(
         planes=tuple(PlaneFacts(None, None) for _ in planes),
         loss=str(options.loss),
         C=float(options.C),
+        options=options_of(options, factors),
     )
 
 

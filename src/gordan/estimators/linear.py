@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +26,7 @@ from gordan.estimators.least_loss import (
     model_of_least_loss,
     planes_from_parts,
 )
+from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, probabilities
@@ -91,6 +93,9 @@ class LinearClassifier(Planes, LossParameters):
         The intercepts. Those of the multinomial loss with a free intercept have the sum 0.
     classes_ : ndarray
         The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names.
+    class_weight_ : ndarray of shape (n_classes,), or None
+        The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
+        or None if they are balanced. They are needed to check certificates of more than 100,000 rows (see `certificate_`).
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of str
@@ -110,7 +115,8 @@ class LinearClassifier(Planes, LossParameters):
         A proved bound on the distance (in the Frobenius norm) of `coef_` from the exact minimizer.
     certificate_ : Certificate, or list of Certificate
         The proof of `objective_`. `gordan.verify` checks it against X and y; for a class against the rest pass y == class, for a
-        label its column of y.
+        label its column of y. If there are more than 100,000 weights, pass these as well: the sample weights, or for a class
+        against the rest their products with the class weights, `sample_weight * class_weight_[np.searchsorted(classes_, y)]`.
 
     See Also
     --------
@@ -173,6 +179,7 @@ class LinearClassifier(Planes, LossParameters):
         else:
             results = fitting.results(problems, starts)
         self._keep(fitting.kind, fitting.classes, [LeastPlane.of(result, result.claim) for result in results])
+        self.class_weight_ = fitting.factors
         self._describe(problems, y, sample_weight)
         self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)
@@ -295,11 +302,14 @@ class LinearClassifier(Planes, LossParameters):
         certificates = getattr(self, "certificate_", [None] * len(intervals))
         certificates = certificates if isinstance(certificates, list) else [certificates]
         planes = planes_from_parts(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
-        return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        return model_of_least_loss(self.kind_, self.classes_, planes, self, names, getattr(self, "class_weight_", None))
 
     @classmethod
     def _of_model(cls, model: Model) -> LinearClassifier:
-        found = cls(model.loss, model.C, intercept=model.intercept_kind)  # type: ignore[arg-type]
+        known = parameters_of(model, [part.name for part in fields(LossParameters)])
+        found = cls(model.loss, model.C, intercept=model.intercept_kind, **known)  # type: ignore[arg-type]
+        found.class_weight_ = class_weights_of(model)
         found._keep(model.kind, model.class_array(), least_planes(model))
         found._keep_columns(model)
         return found

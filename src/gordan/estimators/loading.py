@@ -22,8 +22,9 @@ ESTIMATORS: dict[str, Any] = {kind.__name__: kind for kind in (MaxMarginClassifi
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a classifier from a model file that `save` or `gordan fit` wrote.
 
-    It predicts as the saved one did and has its certificates. Attributes that only a fit has, such as `n_iter_` and `trace_`, are
-    not in the file.
+    It predicts as the saved one did and has its certificates and its parameters, so that it fits the same again; only `n_jobs`,
+    `device`, `verbose` and parameters that are objects have their defaults. Attributes that only a fit has, such as `n_iter_` and
+    `trace_`, are not in the file.
 
     Parameters
     ----------

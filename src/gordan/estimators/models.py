@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, positive, seconds_at_most, whole_number_or_none
 from gordan.certificates import Certificate
-from gordan.io.model import Model, labels_of
+from gordan.io.model import Model, Options, labels_of
 from gordan.statuses import Status
 
 
@@ -43,6 +44,47 @@ def certificates_of(model: Model) -> list[Certificate | None]:
     """Return the certificate of each problem of a model, or None for each if it has none."""
     texts = model.certificates or [None] * len(model.margins)
     return [None if text is None else Certificate.from_json(text) for text in texts]
+
+
+def options_of(given: Any, factors: Array | None) -> Options:
+    """Return the parameters of a classifier as a model file has them; `factors` are the class weights of the fit.
+
+    Only what a file can hold is kept: a method or a generator of random numbers that is an object is not.
+    """
+    seed, method, limit = given.random_state, getattr(given, "method", None), given.time_limit
+    seed = seed.item() if isinstance(seed, np.integer) else seed
+    return Options(
+        tol=positive(given.tol, "tol"),
+        max_iter=whole_number_or_none(given.max_iter, "max_iter"),
+        time_limit=None if limit is None else seconds_at_most(limit),
+        warm_start=bool(given.warm_start),
+        random_state=seed if type(seed) is int else None,
+        balanced=isinstance(given.class_weight, str),
+        class_weight=None if factors is None else tuple(factors.tolist()),
+        method=method if isinstance(method, str) else None,
+        multi_class=getattr(given, "multi_class", None),
+        on_inseparable=getattr(given, "on_inseparable", None),
+    )
+
+
+def parameters_of(model: Model, known: Collection[str]) -> dict[str, Any]:
+    """Return the `known` parameters of a classifier that the options of a model say, with the names of its constructor."""
+    options = model.options
+    if options is None:
+        return {}
+    found = {part.name: getattr(options, part.name) for part in fields(Options) if part.name in known}
+    if options.balanced:
+        found["class_weight"] = "balanced"
+    elif options.class_weight is not None:
+        labels = [0, 1] if model.kind == "multilabel" else model.class_array().tolist()
+        found["class_weight"] = dict(zip(labels, options.class_weight, strict=True))
+    return {name: value for name, value in found.items() if value is not None}  # None is the default, or not said
+
+
+def class_weights_of(model: Model) -> Array | None:
+    """Return the class weights of the fit of a model; None if there were none, or the file does not say."""
+    found = None if model.options is None else model.options.class_weight
+    return None if found is None else np.array(found)
 
 
 def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:

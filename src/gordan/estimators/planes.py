@@ -30,7 +30,7 @@ from gordan.estimators.multiclass import Binary
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
-from gordan.verdicts.weights import row_weights, weight_factors
+from gordan.verdicts.weights import class_factors, combined_weights, weight_factors
 
 F = TypeVar("F")
 
@@ -69,6 +69,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         deadline = time.perf_counter() + seconds_at_most(self.time_limit)
         storage, labels, classes, which = self._read(X, y, sample_weight)
+        weights, factors = self._weights(sample_weight, classes, which)
         seed = self.random_state
         in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
         return kind(
@@ -76,11 +77,12 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X=storage,
             y=labels,
             classes=classes,
-            weights=self._weights(sample_weight, classes, which),
+            weights=weights,
             deadline=deadline,
             seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
             threads=1 if in_parallel else None,
             sample=sample_weight,
+            factors=factors,
         )
 
     def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:
@@ -148,11 +150,19 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 
-    def _weights(self, sample_weight: Any, classes: Array, which: Array) -> Array | None:
-        """Return the weights of the rows; for multilabel y without class weights, which differ between columns."""
+    def _weights(self, sample_weight: Any, classes: Array, which: Array) -> tuple[Array | None, Array | None]:
+        """Return the weights of the rows and the class weights.
+
+        For multilabel y the weights of the rows are without class weights, which differ between columns. These are then those of
+        0 and 1, or None if they are balanced in each column.
+        """
+        labels, given = classes.tolist(), self.class_weight
         if which.ndim == 2:
-            return weight_factors(sample_weight, None, classes.tolist(), which[:, 0])[0]
-        return row_weights(sample_weight, self.class_weight, classes.tolist(), which)
+            by_label = given is not None and not (isinstance(given, str) and given == "balanced")
+            factors = class_factors(given, [False, True], np.ones(2)) if by_label else None
+            return weight_factors(sample_weight, None, labels, which[:, 0])[0], factors
+        sample, factors = weight_factors(sample_weight, given, labels, which)
+        return combined_weights(sample, factors, labels, which), factors
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -280,7 +290,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a classifier from a model file.
 
-        It predicts as the saved one did. Attributes that only a fit has, such as `n_iter_` and `trace_`, are not in the file.
+        It predicts as the saved one did, and has its parameters as `gordan.load` describes. Attributes that only a fit has, such
+        as `n_iter_` and `trace_`, are not in the file.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 from gordan.losses import Loss, softmax
-from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, fields, optional, read_hex, record
+from gordan.schema import COUNT, FLAG, FLOAT, TEXT, Form, choice, each, fields, optional, read_hex, record
 
 # All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
@@ -42,6 +42,26 @@ class PlaneFacts:
     nu: float | None
     separable: bool | None
     objective: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The parameters of a fit that `Model` has no other place for, with which a loaded classifier fits again.
+
+    `class_weight` are the class weights of the fit in the order of the classes, or for several labels those of 0 and 1, and
+    `balanced` tells whether these were to be balanced. The last three are None for classifiers without such a parameter.
+    """
+
+    tol: float
+    max_iter: int | None = None
+    time_limit: float | None = None
+    warm_start: bool = False
+    random_state: int | None = None
+    balanced: bool = False
+    class_weight: tuple[float, ...] | None = None
+    method: str | None = None
+    multi_class: str | None = None
+    on_inseparable: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +110,8 @@ class Model:
         The name of the label column of the training data.
     scaling : (2, d) float64 array, optional
         If given, the planes and their certificates apply to (x - scaling[0])/scaling[1] instead of x.
+    options : Options, optional
+        Further parameters of the fit; None for files that do not have them.
     """
 
     classes: tuple[Label, ...]
@@ -111,6 +133,7 @@ class Model:
     places: Array | None = None
     label: str | None = None
     scaling: Array | None = None
+    options: Options | None = None
 
     def __post_init__(self) -> None:
         with input_errors("this is not a model", TypeError, AttributeError):
@@ -140,6 +163,10 @@ class Model:
         for name, length in {"names": d, "certificates": m, "planes": m}.items():
             if getattr(self, name) is not None and len(getattr(self, name)) != length:
                 raise InputError(f"{name} of a model is None or has {length} entries, not {len(getattr(self, name))}")
+        factors = None if self.options is None else self.options.class_weight
+        labels = 2 if self.kind == "multilabel" else c
+        if factors is not None and len(factors) != labels:
+            raise InputError(f"class_weight of a model is None or has {labels} entries, not {len(factors)}")
 
     def _check_values(self) -> None:
         """Raise an InputError for numbers that are not planes or intervals, and for text that cannot be encoded."""
@@ -152,7 +179,8 @@ class Model:
             raise InputError("margins of a model must be intervals 0 <= lower <= upper with a finite lower end")
         if self.places is not None and (np.isnan(self.places).any() or not (self.places[:, :2] >= 0).all()):
             raise InputError("places of a model must begin with two distances and contain no NaN")
-        for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator, self.label):
+        texts = *self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator, self.label
+        for text in (*texts, *(() if self.options is None else vars(self.options).values())):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
                 raise InputError(f"{text!r} has an unpaired surrogate, which cannot be written as UTF-8")
 
@@ -219,11 +247,15 @@ HEAD = {"format": TEXT, "classes": Form((list,), "a list of labels"), "class_typ
 
 
 class Field(NamedTuple):
-    """A field of a model: its form, the first format that has it, and its value in files of earlier formats."""
+    """A field of a model: its form, the first format that has it, and its value in files without it.
+
+    Files of that format that were written before the field was added may lack it if it is `added`.
+    """
 
     form: Form
     format: int = 1
     before: Any = None
+    added: bool = False
 
 
 NU = optional(FLOAT._replace(words="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
@@ -234,6 +266,22 @@ FACTS = record(
     nu=NU,
     separable=optional(FLAG),
     objective=optional(INTERVAL._replace(holds=lambda ends: INTERVAL.holds(ends) and math.inf > ends[0] <= ends[1])),
+)
+POSITIVE = FLOAT._replace(words="a positive float", holds=lambda value: value > 0)
+FACTOR = FLOAT._replace(words="a factor", holds=lambda factor: 0 <= factor < math.inf)
+OPTIONS = record(
+    Options,
+    "the parameters of a fit",
+    tol=POSITIVE,
+    max_iter=optional(COUNT),
+    time_limit=optional(POSITIVE),
+    warm_start=FLAG,
+    random_state=optional(Form((int,), "a whole number")),
+    balanced=FLAG,
+    class_weight=optional(each(FACTOR, "the factor of each class")),
+    method=optional(TEXT),
+    multi_class=optional(TEXT),
+    on_inseparable=optional(TEXT),
 )
 FIELDS = {
     "estimator": Field(TEXT._replace(words="the name of a class", holds=str.isidentifier), 2, "MaxMarginClassifier"),
@@ -249,6 +297,7 @@ FIELDS = {
     "label": Field(optional(TEXT), 2),
     **dict.fromkeys(OPTIONAL_ARRAYS, Field(optional(Form((np.ndarray,), "an array")), 2)),
     "certificates": Field(optional(each(TEXT, "texts"))),
+    "options": Field(optional(OPTIONS), 2, added=True),
 }
 
 
@@ -262,7 +311,8 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
-    forms = {name: FLAG if name in FLAGGED else field.form for name, field in FIELDS.items() if field.format <= version}
+    known = {name: field for name, field in FIELDS.items() if field.format <= version and (name in header or not field.added)}
+    forms = {name: FLAG if name in FLAGGED else field.form for name, field in known.items()}
     read = {name: field.before for name, field in FIELDS.items()} | fields(header, forms | HEAD, "a model")
     named = [*ARRAYS, *(name for name in OPTIONAL_ARRAYS if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []

@@ -63,10 +63,10 @@ def weight_factors(
         return sample, None
     c = np.ones(n) if sample is None else sample
     totals = np.bincount(which, weights=c / max(float(np.max(c)), 1.0), minlength=len(labels))
-    return sample, _class_factors(class_weight, labels, totals)
+    return sample, class_factors(class_weight, labels, totals)
 
 
-def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
+def class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
     """Return the class weight of each label; `totals` are the sums of sample weights per class, up to a common factor."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
