@@ -11,13 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from commands import run
+from sklearn.utils.class_weight import compute_sample_weight
 from test_certificates import SEPARABLE, Y
 
 import gordan
 from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.estimators import least_loss
+from gordan.io import Model
 from gordan.verdicts import loss
 
 
@@ -283,3 +287,72 @@ def test_weights_that_are_too_many_for_a_certificate(options, tmp_path, monkeypa
         assert found == code
         assert words in text
     assert "products of both" in gordan.verify(certificate, X, y, sample_weight=w + 1).reason
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factors", ["balanced", {0: 3.0, 2: 0.1}])
+def test_products_with_class_weights_that_are_too_many_for_a_certificate(weighted, factors, tmp_path, monkeypatch, capsys):
+    """The rest of a class has no class weight of its own: the products are formed by a model file, or by the user."""
+    monkeypatch.setattr(loss, "MOST_STORED", 10)
+    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    r = np.random.default_rng(0)
+    X, w = r.integers(-3, 4, (60, 2)).astype(float), r.integers(1, 4, 60) / 10
+    y = np.digitize(X[:, 0] + r.integers(-2, 3, 60), [-1, 2])
+    sample = w if weighted else None
+    model = gordan.LinearClassifier(class_weight=factors).fit(X, y, sample)
+    products = model.class_weight_[np.searchsorted(model.classes_, y)] * (w if weighted else 1.0)
+    if factors != "balanced" or not weighted:
+        assert (products == compute_sample_weight(factors, y) * (w if weighted else 1.0)).all()
+    names = {"a": X[:, 0], "b": X[:, 1], "w": w if weighted else 1.0, "p": products, "y": y}
+    pd.DataFrame(names).to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "products.npy", products)
+    np.save(tmp_path / "twice.npy", 2 * products)
+    for k, certificate in enumerate(model.certificate_):
+        assert (certificate.sample_weight, certificate.class_weight) == (None, None)
+        proof = tmp_path / "proof.json"
+        proof.write_text(certificate.to_json())
+        for given, accepted in ((products, True), (sample, False), (2 * products, False), (np.where(y == k, products, w), False)):
+            check = gordan.verify(certificate, X, y == k, given)
+            assert bool(check) == accepted
+            assert accepted or "sample_weight * model.class_weight_[" in check.reason or "products of both" in check.reason
+        command = [str(proof), str(tmp_path / "t.csv")]
+        for more, code in (
+            (("--drop", "w", "--weight", "p"), 0),
+            (("--drop", "w", "--drop", "p", "--weights", str(tmp_path / "products.npy")), 0),
+            (("--drop", "w", "--drop", "p", "--weights", str(tmp_path / "twice.npy")), 1),
+            (("--drop", "p", "--weight", "w"), 1),
+            (("--drop", "w", "--drop", "p"), 1),
+        ):
+            assert standalone.main([*command, *more]) == code
+            if "--weights" not in more:
+                assert run("verify", *command, *more).exit_code == code
+            assert code == 0 or "products of both" in capsys.readouterr().out
+    columns = ("--drop", "p", *(("--weight", "w") if weighted else ("--drop", "w")))
+    given = [factors] if factors == "balanced" else [f"{label}={factor}" for label, factor in factors.items()]
+    weights = [part for each in given for part in ("--class-weight", each)]
+    fit = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.gordan", "--loss", "squared_hinge", *weights, *columns)
+    assert run(*fit).exit_code == 0
+    model.save(tmp_path / "own.gordan")
+    for name in ("m.gordan", "own.gordan"):
+        assert run("verify", tmp_path / name, tmp_path / "t.csv", *columns).exit_code == 0
+    stored = Model.load(tmp_path / "m.gordan")
+    np.testing.assert_array_equal(gordan.load(tmp_path / "m.gordan").class_weight_, model.class_weight_)
+    wrong = (*stored.options.class_weight[:2], 2 * stored.options.class_weight[2])
+    replace(stored, options=replace(stored.options, class_weight=wrong)).save(tmp_path / "wrong.gordan")
+    rejected = run("verify", tmp_path / "wrong.gordan", tmp_path / "t.csv", *columns)
+    assert rejected.exit_code == 1
+    assert rejected.output.count("it was made for other sample weights") == 3
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_class_weights_of_labels_are_not_in_the_weights_that_are_too_many(n_jobs, monkeypatch):
+    """A label and the rows without it have one class weight each, which the certificate holds however it was found."""
+    monkeypatch.setattr(loss, "MOST_STORED", 10)
+    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    r = np.random.default_rng(0)
+    X, w = r.standard_normal((60, 2)), r.integers(1, 4, 60) / 10
+    Y = (X + r.standard_normal((60, 2)) > 0).astype(int)
+    model = gordan.LinearClassifier(class_weight={1: 3.0}, n_jobs=n_jobs).fit(X, Y, w)
+    for j, certificate in enumerate(model.certificate_):
+        assert certificate.class_weight == (1.0, 3.0)
+        assert gordan.verify(certificate, X, Y[:, j], w)

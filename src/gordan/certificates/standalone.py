@@ -22,7 +22,8 @@ out a column, by name or position, or by its index in svmlight. A nameless first
 left out unless --keep-index is given. If the certificate names its columns and the file has further ones, these are left out.
 
 A certificate of a loss with more than 100,000 sample weights holds only their hash. They are then read from the column that the
-certificate or --weight names, or from the file given by --weights.
+certificate or --weight names, or from the file given by --weights. If a class is set against several, and there are class
+weights, each of them is the product of the sample weight, if there is one, and the weight of the row's own class.
 
 The output says what the certificate claims, whether that is proved, and whether this is the data that the certificate was made
 for. No check depends on the latter. The exit codes are those of `gordan verify`: 0 accepted; 1 rejected (the claim does not
@@ -431,7 +432,10 @@ class Claim:
     progress: Any = staticmethod(lambda words: None)
     left_out = (0, 0, 0)  # the arguments of `left_out_words` for the data that was read last
     kept: Sequence[int] = ()  # the rows of the data that was read last that no rule drops
-    weights_reason = "it is about sample weights that it does not hold: name their column by --weight, or their file by --weights"
+    weights_reason = (
+        "it is about sample weights that it does not hold: name their column by --weight, or their file by --weights; if a class "
+        "is set against several, and there are class weights, these are products of both"
+    )
 
     def __init__(self, content: dict[str, Any]) -> None:
         if not isinstance(content, dict) or content.get("format") not in FORMATS:

@@ -650,10 +650,22 @@ def _span_refusal(c: Certificate, problem: Problem, among: Array, what: str) -> 
 def _optimum_inconsistency(c: Certificate) -> str:
     """Return which fields of an optimum contradict each other."""
     if c.weights_hash is not None and c.sample_weight is None:
-        return "it is about sample weights that it does not hold: pass them as sample_weight"
+        return f"it is about sample weights that it does not hold: {NEEDED_PRODUCTS if _may_need_products(c) else NEEDED_WEIGHTS}"
     if c.several and (c.b is not None or c.rows):
         return "the planes of a multinomial loss have b in w, and its rows have no weights of their own"
     return ""
+
+
+def _may_need_products(c: Certificate) -> bool:
+    """Return whether the rows of one class may be of several classes of the user, whose class weights are then in the weights."""
+    return isinstance(c.classes[0], bool) and c.class_weight is None
+
+
+NEEDED_WEIGHTS = "pass them as sample_weight, or name their column by --weight"
+NEEDED_PRODUCTS = (
+    f"{NEEDED_WEIGHTS}; with class weights, those of a class against several are the products "
+    "sample_weight * model.class_weight_[numpy.searchsorted(model.classes_, y)], and `gordan verify MODEL DATA` forms them"
+)
 
 
 def _optimum_refusal(c: Certificate, problem: Problem) -> str:

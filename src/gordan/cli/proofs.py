@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -133,7 +133,7 @@ class Claim:
 
     If the plane is one of several, `positive` is the class on its positive side and `against` the other one (None: all others).
     `least` is what the model states about a plane of least loss and the exact minimizer, and `disagreement` is how the model
-    contradicts the certificate, if it does.
+    contradicts the certificate, if it does. `factors` are the class weights of a class against all others, by label.
     """
 
     certificate: gordan.Certificate
@@ -141,6 +141,7 @@ class Claim:
     against: Any = None
     least: LeastPlane | None = None
     disagreement: str = ""
+    factors: Mapping[Any, float] | None = None
 
     def unproved_statement(self, certificate: gordan.Certificate, problem: Any) -> str:
         """Return why a statement of the model does not follow from the certificate; empty if all statements follow."""
@@ -192,6 +193,17 @@ class Claim:
         own = (data.labels == self.positive) | (data.labels == self.against)
         return data.labels[own], None if data.weights is None else data.weights[own]
 
+    def needed_weights(self, data: Data) -> Any:
+        """Return the weights that the certificate lacks: those of the data, times class weights for which it has no place."""
+        certificate, (labels, weights) = self.certificate, self.labels_and_weights(data)
+        if certificate.weights_hash is None:
+            return weights if "zero-weight" in certificate.dropped else None  # the others are in it, and are compared
+        if self.factors is None:
+            return weights
+        found, which = np.unique(labels, return_inverse=True)
+        products = np.array([self.factors.get(label, 1.0) for label in found.tolist()])[which]
+        return products if weights is None else weights * products
+
     def _is_one_class(self, data: Data) -> bool:
         """Return whether the claim is about one class against the rest, and y still has the labels of the file."""
         truths = all(isinstance(label, bool) for label in self.certificate.classes)
@@ -228,8 +240,10 @@ def claims_in(path: Path) -> list[Claim]:
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
         by_loss = model.estimator == "LinearClassifier"
         planes: Sequence[LeastPlane | None] = least_planes(model) if by_loss else [None for _ in certificates]
-        claims = enumerate(zip(certificates, sides(model), planes, strict=True))
-        return [Claim(own, *side, least, disagreement(model, own, i)) for i, (own, side, least) in claims]
+        claims, factors = enumerate(zip(certificates, sides(model), planes, strict=True)), None
+        if model.kind == "one-vs-rest" and model.options is not None and model.options.class_weight is not None:
+            factors = dict(zip(model.classes, model.options.class_weight, strict=True))
+        return [Claim(own, *side, least, disagreement(model, own, i), factors) for i, (own, side, least) in claims]
     try:
         content = path.read_bytes()
         if not content.lstrip().startswith(b"["):
@@ -340,9 +354,8 @@ class Checked:
         certificate, missing = claim.certificate, len(data.left_out)
         if claim.against is not None:  # some rows of a storage, which have no missing values
             certificate, missing = replace(certificate, dropped=()), 0
-        needed = "zero-weight" in certificate.dropped or certificate.weights_hash is not None
-        weights = claim.labels_and_weights(data)[1] if needed else None  # other weights are in the certificate, and are compared
-        check = verified_for(certificate, X, y, weights, claim.unproved_statement, missing=missing, weight=data.named.weight)
+        given, named = claim.needed_weights(data), data.named
+        check = verified_for(certificate, X, y, given, claim.unproved_statement, missing=missing, weight=named.weight)
         remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
         labels, weights = claim.labels_and_weights(data)
         compared = compared_weights(certificate, y, weights, data.named.weight, labels)
