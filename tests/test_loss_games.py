@@ -128,6 +128,26 @@ def test_what_cannot_be_played_is_refused():
         gordan.play(A, "smooth_perceptron", 3, loss="hinge", p0=np.ones(60))
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("s", "r"), [(2, 2), (1, math.inf), (math.inf, 1)])
+def test_noise_is_a_penalty_of_a_loss(loss, s, r):
+    """The bracket is that of ½‖w‖² + ε‖w‖_r + Σ C ℓ: its upper end is a value, and no w is below its lower end."""
+    X, y = problem()
+    A = X * y[:, None]
+    trace = gordan.play(A, methods.robust_perceptron(noise=2.0, noise_norm=s), 3000, loss=loss)
+
+    def value(w):
+        return 0.5 * w @ w + 2.0 * np.linalg.norm(w, r) + cost(loss, A @ w).sum()
+
+    lower, upper = trace.bracket
+    assert value(trace.w) == pytest.approx(upper, rel=1e-4)
+    assert upper - lower <= 1e-3 * upper
+    rng = np.random.default_rng(0)
+    assert all(
+        value(trace.w + step) >= lower for step in 10.0 ** rng.uniform(-4, 0, 200)[:, None] * rng.standard_normal((200, 4))
+    )
+
+
 def test_checkpoints_of_a_loss(tmp_path):
     X, y = problem()
     A = X * y[:, None]
