@@ -324,7 +324,8 @@ def dual_faults(
     objective: Objective, data: Data, optimum: Optimum, products: Products, proposal: tuple[float, Any, Any]
 ) -> list[str]:
     """D of the weights that follow from these scores, and what their combination v is off by."""
-    alpha = objective.alpha(products, *proposal)
+    b, rows, given = proposal
+    alpha = objective.alpha(products, objective.X.inward(products.w, b), rows, given)
     exactly, v = data.dual([exact(a) for a in alpha[objective.c > 0]])
     faults = [f"D = {exactly} is below {optimum.lower}"] if certainly_above(-exactly, -optimum.lower) else []
     off = sum(((e - exact(f)) ** 2 for e, f in zip(v, optimum.v, strict=True)), start=fmpq(0))

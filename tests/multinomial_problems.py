@@ -123,7 +123,7 @@ def enclosure_faults(
         # the V of weights that are about as good is not far: what the weights are is not told
         kept = np.flatnonzero(objective.c > 0)
         with np.errstate(invalid="ignore"):  # both may be infinite, with opposite signs
-            s = Scores.of(objective.X, W).sums[kept] + b
+            s = Scores.of(objective.X, W).sums[kept] + objective.X.inward(W, b)
         if np.isfinite(s).all():
             q = [rational(softmax(below_largest(row.tolist()))) for row in s]
             _, V = data.dual(q)

@@ -71,6 +71,14 @@ def round_up(m: int, e: int) -> float:
         return math.inf if m > 0 else -math.nextafter(math.inf, 0.0)
 
 
+def round_near(m: int, e: int) -> float:
+    """Return the float nearest to m·2^e, infinite if it is beyond the floats."""
+    try:
+        return float(m << e) if e >= 0 else m / (1 << -e)
+    except OverflowError:
+        return math.copysign(math.inf, m)
+
+
 def enclosed(value: Fraction, *, root: bool = False) -> tuple[float, float]:
     """Return a float not above and a float not below a nonnegative number, or its square root; both are next to it."""
     shift = max(0, 130 + value.denominator.bit_length() - value.numerator.bit_length()) & -2

@@ -120,13 +120,20 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The function P for given data; `c` has the C_i of all rows, some of which may be 0."""
+    """The function P for given data; `c` has the C_i of all rows, some of which may be 0.
+
+    If b is free, which makes the origin of the rows arbitrary, X is centred (`Matrix.centred`). Intercepts are those for the rows
+    as the user gave them, except where something else is said.
+    """
 
     X: Matrix
     signs: Array
     loss: Loss
     c: Array
     intercept: Intercept = Intercept.FREE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", self.X.centred if self.intercept.grouped else self.X)
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Objective:
@@ -155,7 +162,7 @@ class Objective:
         once, if X is small enough for that.
         """
         products = Products.of(self.X, w)
-        products = (products.rounded_once if once else None) or products
+        products, b = (products.rounded_once if once else None) or products, self.X.inward(w, b)
         plane, alpha = self.intercept.joined(products.w, b), self.alpha(products, b, rows, weights)
         follows = np.ones(len(alpha), dtype=bool)
         follows[rows] = False
@@ -180,7 +187,10 @@ class Objective:
         return RowScores((products.sums[part] + b) * self.signs[part], radius, radius * wider)
 
     def alpha(self, products: Products, b: float, rows: Array, weights: Array) -> Array:
-        """Return the weights that follow from w, b: floats, which are allowed as they are, except for Σ y_i α_i = 0."""
+        """Return the weights that follow from w, b: floats, which are allowed as they are, except for Σ y_i α_i = 0.
+
+        Here b is the intercept for the rows X.
+        """
         alpha = np.zeros(self.X.n)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in parts_of(len(alpha)):

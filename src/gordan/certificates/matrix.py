@@ -1,9 +1,11 @@
 """The user's X as the checker reads it, and rigorous enclosures of its products with a vector w.
 
 Sums are computed by the storage (`rows.reads`) in plain float64 arithmetic with a known number of operations; this module
-bounds their rounding errors. All arithmetic on the host is done in threads whose floating-point mode is checked (`floats`), and
-none by a BLAS, whose threads may be in another mode. (The one product that `verified` leaves to BLAS has bounds that hold in any
-mode. On a GPU, sums for several vectors at once are float64 matrix products; `rows.tensors` says what is tested there.)
+bounds their rounding errors. A column that is far from 0 for its spread would make these bounds useless; where b is free, which
+makes the origin of X arbitrary, they are about the rows x - o instead (`Matrix.centred`). All arithmetic on the host is done in
+threads whose floating-point mode is checked (`floats`), and none by a BLAS, whose threads may be in another mode. (The one
+product that `verified` leaves to BLAS has bounds that hold in any mode. On a GPU, sums for several vectors at once are float64
+matrix products; `rows.tensors` says what is tested there.)
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -20,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import SUM_BLOCK, TINY, U, add, dyadic, length, multiply
+from gordan.certificates.bounds import SUM_BLOCK, TINY, U, add, dyadic, length, multiply, round_near
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
@@ -38,6 +41,10 @@ LEAST_SPLIT = 2.0**-900
 # The number of rows that `added` sums up before it adds these partial sums.
 ROWS_AT_ONCE = 256
 ALL = slice(None)
+# A column is centred if its distance from 0 is at least FAR times its spread, and more than NEAR, the constant of the intercept:
+# a gap that rounding leaves grows with the square of the distance, and would be 1e-8 or so for a distance of FAR. FAR must be at
+# least 1 for differences to be exact. Whether any column may be that far is seen in SAMPLE rows.
+FAR, NEAR, SAMPLE = 64.0, 1.0, 16
 # X is copied if it has at most this many bytes, so that the caller may change it after a proof.
 MOST_COPIED_BYTES = 1 << 20
 
@@ -46,9 +53,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Matrix:
-    """The user's X as it is stored, read by blocks of rows. Every stored value is used exactly."""
+    """The user's X as it is stored, read by blocks of rows. Every stored value is used exactly.
+
+    If there is an `origin`, the rows are x - origin, without error, and the intercept of a plane is another one: `inward` and
+    `outward` convert it. If they are `computed`, block by block, the storage has the rows x.
+    """
 
     storage: Storage
+    origin: Array | None = field(default=None, compare=False)
+    computed: bool = False
     # the last result of each kind, with the vector that it was computed for: a claim and its check need the same results
     _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -62,6 +75,83 @@ class Matrix:
         """The number of columns."""
         return self.storage.d
 
+    @property
+    def centred(self) -> Matrix:
+        """The rows without the offsets of columns that are far from 0 for their spread; the same matrix if there are none."""
+        return self if self.origin is not None or self._centred is None else self._centred
+
+    @cached_property
+    def _centred(self) -> Matrix | None:
+        """The matrix with an origin; None if there is no reason for one, as a look at some rows usually shows."""
+        with ieee_floats():
+            origin = _far_origin(self)
+        if origin is None:
+            return None
+        held = self.storage.minus(origin)
+        return Matrix(self.storage, origin, computed=True) if held is None else Matrix(held, origin)
+
+    def inward(self, w: Array, b: Any) -> Any:
+        """Return the intercept for these rows of the plane w, b for the user's rows: b + origin·w, rounded once.
+
+        With several planes as columns of w, b has an entry for each. The bounds on scores have room for that rounding (`error`).
+        """
+        return self._moved(w, b, 1)
+
+    def outward(self, w: Array, b: Any) -> Any:
+        """Return the intercept for the user's rows of the plane w, b for these rows: b - origin·w, rounded once."""
+        return self._moved(w, b, -1)
+
+    def _moved(self, w: Array, b: Any, sign: int) -> Any:
+        if self.origin is None:
+            return b
+        if w.ndim == 2:
+            each = zip(w.T, np.broadcast_to(b, w.shape[1:]).tolist(), strict=True)
+            return np.array([self._moved(column, own, sign) for column, own in each])
+        used = np.flatnonzero(self.origin)
+        shift, own = (sign * self.origin[used]).tolist(), w[used].tolist()
+        if not all(map(math.isfinite, (b, *own))):
+            return b
+        terms = [multiply(dyadic(o), dyadic(x)) for o, x in zip(shift, own, strict=True)]
+        return round_near(*add([*terms, dyadic(float(b))]))
+
+    def plane_inward(self, plane: Array) -> Array:
+        """Return a plane with b as its last entry, or planes as columns, as `inward` does."""
+        return self._moved_plane(plane, 1)
+
+    def plane_outward(self, plane: Array) -> Array:
+        """Return a plane with b as its last entry, or planes as columns, as `outward` does."""
+        return self._moved_plane(plane, -1)
+
+    def _moved_plane(self, plane: Array, sign: int) -> Array:
+        if self.origin is None:
+            return plane
+        moved = plane.copy()
+        moved[-1] = self._moved(plane[:-1], plane[-1], sign)
+        return moved
+
+    def relative(self, point: Array) -> Array | None:
+        """Return point - origin; None if that is not a float in every column."""
+        if self.origin is None:
+            return point
+        used = np.flatnonzero(self.origin)
+        found = point.copy()
+        found[used] -= self.origin[used]
+        each = zip(*(x[used].tolist() for x in (point, self.origin, found)), strict=True)
+        exact = all(math.isfinite(p) and Fraction(p) - Fraction(o) == Fraction(x) for p, o, x in each)
+        return found if exact else None
+
+    def stored_for(self, given: Matrix) -> Matrix:
+        """Return this matrix if its storage has its rows, else the one of the user."""
+        return given if self.computed else self
+
+    def each_block(
+        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
+    ) -> Iterator[Any]:
+        """Yield the results of `work` for blocks of the rows, as `Storage.each_block` does."""
+        if self.computed:
+            work, shared = _of_differences, (*shared, self.origin, work)
+        return self.storage.each_block(work, over_rows, shared, rows, **how)
+
     @cached_property
     def seconds_row_by_row(self) -> float:
         """An estimate of the seconds that `Products.rounded_once` takes. One pass over X.
@@ -69,7 +159,7 @@ class Matrix:
         It counts nonzero entries only, so that the decision is the same whether rows are stored as sparse or dense ones, for
         whoever makes a claim and for whoever checks it.
         """
-        return float(SECONDS_PER_ROW * self.n + SECONDS_PER_ENTRY * sum(self.storage.each_block(_nonzeros)))
+        return float(SECONDS_PER_ROW * self.n + SECONDS_PER_ENTRY * sum(self.each_block(_nonzeros)))
 
     def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
         """Return compute(), or its last result for this kind if that was for the same vector."""
@@ -84,7 +174,7 @@ class Matrix:
     @cached_property
     def norms(self) -> Array:
         """Upper bounds on ‖x_i‖, too large by a few units in the last place; not finite where x_i is not. One pass over X."""
-        return np.concatenate(list(self.storage.each_block(_norms)))
+        return np.concatenate(list(self.each_block(_norms)))
 
     def products(self, w: Array) -> tuple[Array, Array]:
         """Return X w in float64, and the largest number of additions that a term goes through: for each row, or for all rows.
@@ -92,14 +182,14 @@ class Matrix:
         w is a vector or a block (d, k), which gives a block (n, k). If the norms are not known yet, the same pass finds them.
         """
         fresh = "norms" not in self.__dict__
-        sums, terms, norms = zip(*self.storage.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
+        sums, terms, norms = zip(*self.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
         if fresh:
             self.__dict__["norms"] = np.concatenate(norms)  # where `cached_property` keeps it
         return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
 
     def absolute(self, w: Array, rows: Array | None = None) -> Array:
         """Return |X||w| as computed in float64 for these rows, which are sorted, or for all rows."""
-        return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
+        return np.concatenate([np.empty(0), *self.each_block(_absolute, (), (np.abs(w),), rows)])
 
     def combination(self, q: Array, rows: Array | None = None) -> Array:
         """Return Xᵀq in float64 for a vector q or a block (n, k); `rows`, if given, are the rows where q is not 0."""
@@ -107,13 +197,13 @@ class Matrix:
         used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
         few = 2 * len(used) < self.n  # copying most rows would take longer than adding zeros, which rounds nothing
         with ieee_floats():
-            for part in self.storage.each_block(_combination, (q,), (), used if few else None, added=True):
+            for part in self.each_block(_combination, (q,), (), used if few else None, added=True):
                 total += part
         return total
 
     def checksum(self) -> int:
         """Return a checksum of all that is stored, computed where it is stored. One pass over X."""
-        found = self.storage.each_block(_checksum, (), (self._compiles,))
+        found = self.each_block(_checksum, (), (self._compiles,))
         return zlib.crc32(repr(list(found)).encode())
 
     @cached_property
@@ -149,7 +239,55 @@ class Matrix:
             )
 
 
+def _far_origin(X: Matrix) -> Array | None:
+    """Return the entry nearest to 0 of each column that is far from 0 for its spread, and 0 for the others; None if all are 0.
+
+    Then all entries of a column are between o and 2o, so that x - o is exact (Sterbenz). The entry does not depend on the order
+    or the storage of the rows, and a column that is far from 0 is so in any part of the rows: whoever makes a claim and whoever
+    checks it, perhaps without rows that do not count, subtract much the same.
+    """
+    storage, columns, low, high = X.storage, None, np.empty(0), np.empty(0)
+    scattered = storage.in_memory or storage.mapped or storage.on_device  # elsewhere, reading single rows may read everything
+    sample = np.arange(min(SAMPLE, X.n))
+    for _, own, values in storage.each_row(np.unique(sample * (X.n - 1) // max(1, len(sample) - 1)) if scattered else sample):
+        if columns is None:
+            columns, low, high = own, values, values
+        _, here, there = np.intersect1d(columns, own, assume_unique=True, return_indices=True)
+        values = values[there]
+        columns, low, high = columns[here], np.minimum(low[here], values), np.maximum(high[here], values)
+        far = _nearest_if_far(low, high) != 0
+        columns, low, high = columns[far], low[far], high[far]
+        if not len(columns):
+            return None
+    assert columns is not None
+    lows, highs = zip(*X.each_block(_extremes, (), (columns,)), strict=True)
+    nearest = _nearest_if_far(np.min(lows, axis=0), np.max(highs, axis=0))
+    if not nearest.any():
+        return None
+    origin = np.zeros(X.d)
+    origin[columns] = nearest
+    return origin
+
+
+def _nearest_if_far(low: Array, high: Array) -> Array:
+    """Return the end nearest to 0 of each interval, or 0 if it is not far from 0 for the length; NaN is not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = np.where(low > 0, low, high)
+        return np.where((np.abs(nearest) > NEAR) & (np.abs(nearest) >= FAR * (high - low)), nearest, 0.0)
+
+
 # ---- work on one block of rows, done where the block is stored ----------------------------------------------------------
+
+
+def _of_differences(block: Block, *given: Any) -> Any:
+    """Return what the work, the last argument, returns for the rows x - o; o is the last argument but one."""
+    *given, origin, work = given  # type: ignore[assignment]
+    return work(block.minus(origin), *given)
+
+
+def _extremes(block: Block, columns: Array) -> tuple[Array, Array]:
+    """Return the least and the greatest entries of these columns."""
+    return block.extremes(columns)
 
 
 def _norms(block: Block) -> Array:
@@ -198,7 +336,8 @@ def error(absolute: Array, terms: Any) -> Array:
     """Return a bound on |computed - exact| for a sum of k = `terms` products with absolute values that add up to `absolute`.
 
     `absolute` is itself a computed sum. For k < 2⁴⁰ the bound 2(k+4)u·fl(Σ|a||w|) exceeds γ_k Σ|a||w|, with γ_k = ku/(1-ku), by
-    enough to cover the few operations with the sum that follow. TINY per term covers underflow.
+    enough to cover the few operations with the sum that follow, and one rounding of a term before: that of an intercept by
+    `Matrix.inward`. TINY per term covers underflow.
     """
     bound: Array = absolute * ((2.0 * U) * (terms + 4.0))
     bound += (terms + 4.0) * TINY
@@ -293,7 +432,7 @@ class Products:
 
     def _rounded(self) -> Array:
         """Return the float nearest to each product x_i·w; NaN as in `near_score`."""
-        return np.concatenate(list(self.X.storage.each_block(_near_scores, (), (self.w,))))
+        return np.concatenate(list(self.X.each_block(_near_scores, (), (self.w,))))
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
         """Return lo and hi with lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for the rows of a `part`.

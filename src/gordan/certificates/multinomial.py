@@ -209,7 +209,10 @@ class Balance(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Multinomial:
-    """The function P for given data: `which` is the number of each row's class, and `c` has the C_i, some of which may be 0."""
+    """The function P for given data: `which` is the number of each row's class, and `c` has the C_i, some of which may be 0.
+
+    X is centred as in `Objective`.
+    """
 
     X: Matrix
     which: Array
@@ -217,6 +220,9 @@ class Multinomial:
     c: Array
     intercept: Intercept = Intercept.FREE
     loss: Loss = field(default=Loss.MULTINOMIAL, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", self.X.centred if self.intercept.grouped else self.X)
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Multinomial:
@@ -236,6 +242,7 @@ class Multinomial:
     @ieee_floats()
     def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
         """Return the interval that W and b prove; `slack` is as in `Objective.enclose`."""
+        b = self.X.inward(w, b)
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_in_place(w, b) if self._is_claimed_in_place(slack) else self._facts(w, b, slack)
@@ -252,7 +259,7 @@ class Multinomial:
         """Return what `work` returns for the blocks, as one sequence for each part of it."""
         lengths = np.array([bounds.length(column) for column in w.T])
         shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
-        return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
+        return zip(*self.X.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
 
     def _facts_in_place(self, w: Array, b: Any) -> Facts:
         numbers, longest, by_class, v, rows = self._each_block(_facts_of, w, b)
@@ -346,8 +353,9 @@ class Multinomial:
     def balance(self, w: Array, b: Array, slack: float = 1.0) -> tuple[float, float]:
         """Return an upper bound on ε = ½‖Σ C(q - e_y)‖₁, and a lower one on Σ C q_T(1 - q_T) for all sets T of some classes.
 
-        q = softmax(Wᵀx + b), and the relative error of the weights as computed is that of a checker's weights (`weights_of`). The
-        second sum adds Σ C q_j q_l over j in T and l outside; one of these pairs is an edge of the tree of largest edges.
+        q = softmax(Wᵀx + b) with the b for the rows x of X, and the relative error of the weights as computed is that of a
+        checker's weights (`weights_of`). The second sum adds Σ C q_j q_l over j in T and l outside; one of these pairs is an edge
+        of the tree of largest edges.
         """
         found = self.balanced(w, b, slack)
         if not found.finite:

@@ -18,7 +18,7 @@ from gordan.certificates import bounds
 from gordan.certificates.losses import Optimum, RowScores, allowed_weights, dense_slack, proved_optimum, row_terms
 from gordan.certificates.margins import combined
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, for_blocks, sum_share
-from gordan.certificates.regions import Place, Slopes, mean_of
+from gordan.certificates.regions import Place, Slopes, origin_of
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
@@ -32,8 +32,8 @@ TERMS_AT_ONCE = 1 << 20
 class Objectives:
     """The function P of each column of `signs` (n × k, where 0 leaves a row out), with the same C_i = `c` for all of them.
 
-    `smoothing` is the distance below z = 1 over which the weight of a row for the hinge grows to C; such weights are stated.
-    `weights` (n × k) are weights of the rows to be stated, if they do not follow from the planes.
+    X is centred as in `Objective`. `smoothing` is the distance below z = 1 over which the weight of a row for the hinge grows to
+    C; such weights are stated. `weights` (n × k) are weights of the rows to be stated, if they do not follow from the planes.
     """
 
     X: Matrix
@@ -44,6 +44,9 @@ class Objectives:
     smoothing: float = 0.0
     weights: Array | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", self.X.centred if self.intercept.grouped else self.X)
+
     def columns(self, j: Array) -> Objectives:
         """Return the same for these label vectors only."""
         return replace(self, signs=self.signs[:, j], weights=None if self.weights is None else self.weights[:, j])
@@ -51,7 +54,7 @@ class Objectives:
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """Return the intervals that the planes W (d × k) with their b prove, with room for the rounding of a checker."""
-        k, W = W.shape[1], for_blocks(self.X, W)
+        k, W, b = W.shape[1], for_blocks(self.X, W), self.X.inward(W, b)
         given = np.empty((self.X.n, 0))
         if self.weights is not None:
             given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))
@@ -61,7 +64,7 @@ class Objectives:
         v, parts, most, stated = np.zeros((self.X.d + 1, 0 if given.shape[1] else k)), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
             first = 0
-            for sums, combination, rows, (i, j, alpha) in self.X.storage.each_block(_sums, vectors, shared, step=step):
+            for sums, combination, rows, (i, j, alpha) in self.X.each_block(_sums, vectors, shared, step=step):
                 v += combination
                 stated.append((i + first, j, alpha))
                 first += rows
@@ -97,9 +100,9 @@ class Objectives:
         centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
         origin, ends = np.zeros(self.X.d), np.zeros((len(balls), 2))
         if kind.grouped:
-            origin = mean_of(self.X, self.c > 0)
-            step = self._rows_at_a_time(len(balls))
-            ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, origin, CLAIM, step).offsets(b)
+            origin, own_origin = origin_of(self.X, self.c > 0)
+            step, near = self._rows_at_a_time(len(balls)), self.X.inward(np.array([optimum.w for optimum in optima]).T, b)
+            ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, own_origin, CLAIM, step).offsets(near)
         facts = zip(optima, balls, ends, strict=True)
         return [Place(kind, optimum.radius, radius, own, origin, m) for optimum, (m, radius), own in facts]
 

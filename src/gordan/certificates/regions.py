@@ -79,7 +79,9 @@ class Place:
         nothing = Optimum(0.0, found.upper, found.w, np.zeros_like(found.v), 0.0)
         if not (self._holds(found) or self._holds(nothing)):
             return f"the minimizer is stated to be within {self.radius!r}, and proved to be within {found.radius!r}"
-        region = _region(objective, self.centre, self.r, b, self.radius, self.origin, self.offset)
+        if objective.X.relative(self.origin) is None:
+            return "the origin of the place of the minimizer is not among the rows"
+        region = _region(objective, self.centre, self.r, objective.X.inward(found.w, b), self.radius, self.origin, self.offset)
         if not self.intercept.grouped or region.offset_is_proved:
             return ""
         return "the intercept of the minimizer is stated to be in an interval that is not proved"
@@ -97,7 +99,8 @@ class Place:
         kind, m = self.intercept, self.centre
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
             if kind.grouped:
-                sizes = above(distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
+                near, origin = self._near(X)
+                sizes = above(distances(near, origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
             m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
         return certain_label(X, m, b, self._reach_of_rows(X, up(ROOT2 * self.r)))
@@ -106,14 +109,21 @@ class Place:
     def scores(self, X: Matrix) -> tuple[Array, Array]:
         """Return lower and upper bounds on x·w* + b* for the rows of X, for one plane."""
         kind = self.intercept
-        m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
-        reach = _reach(distances(X, self.origin), self.r) if kind.grouped else self._reach_of_rows(X, self.r)
-        lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
         with np.errstate(over="ignore", invalid="ignore"):
             if kind.grouped:  # (x - origin)·w* and b* + origin·w*
-                (least, most), (low, high) = enclosed_product(self.origin, m), self.offset
+                (X, origin), m = self._near(X), self.centre
+                reach, (lo, hi) = _reach(distances(X, origin), self.r), Products.of(X, m).scores(0.0, np.ones(X.n))
+                (least, most), (low, high) = enclosed_product(origin, m), self.offset
                 return below(below(below(lo - most) - reach) + low), above(above(above(hi - least) + reach) + high)
+            m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
+            reach, (lo, hi) = self._reach_of_rows(X, self.r), Products.of(X, m).scores(b, np.ones(X.n))
             return below(lo - reach), above(hi + reach)
+
+    def _near(self, X: Matrix) -> tuple[Matrix, Array]:
+        """Return the rows and the origin, both without the offsets of columns if these can be subtracted from both exactly."""
+        near = X.centred
+        origin = near.relative(self.origin)
+        return (X, self.origin) if origin is None else (near, origin)
 
     def _reach_of_rows(self, X: Matrix, r: float) -> Array:
         """Return bounds on how far scores of the rows of X are from those of the centre, for planes within r of it."""
@@ -193,7 +203,7 @@ class Slopes:
         balls = Balls(planes, sizes, bounds.length(self.origin), self._shifts)
         shared = balls, ends, self.loss, self.slack
         vectors = self.signs, self.c, self.X.norms
-        parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
+        parts = list(self.X.each_block(_slopes, vectors, shared, step=self.step))
         gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
         share = self.slack * sum_share(max(rows for _, rows in parts), len(parts))
         return np.asarray(gains * (1 - share) > losses * (1 + share))
@@ -249,8 +259,8 @@ def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, l
 class _Ball(ABC):
     """A ball ‖w* - m‖ ≤ r that contains the exact minimizer, or (w*, b*) if the intercept is penalized.
 
-    `near` is a b near b*, from which b* is searched, and `radius` bounds the distance of w to w*. `origin` and `offset` are those
-    of a `Place`; if they are None, they are found from the data.
+    `near` is a b near b* for the rows X of the objective, from which b* is searched, and `radius` bounds the distance of w to w*.
+    `origin` and `offset` are those of a `Place`; if they are None, they are found from the data.
     """
 
     objective: Any
@@ -295,8 +305,14 @@ class _Ball(ABC):
         return np.flatnonzero(counted & (hi < 1)), np.flatnonzero(~counted | (lo > 1))
 
     @cached_property
+    def _origins(self) -> tuple[Array, Array]:
+        """The origin for the user's rows, and for the rows X of the objective."""
+        X = self.objective.X
+        return origin_of(X, self.objective.c > 0) if self.origin is None else (self.origin, X.relative(self.origin))
+
+    @property
     def _origin(self) -> Array:
-        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
+        return self._origins[0]
 
 
 class Region(_Ball):
@@ -331,7 +347,7 @@ class Region(_Ball):
 
     def _slopes(self, slack: float) -> Slopes:
         of = self.objective
-        return Slopes(of.X, of.signs[:, None], of.c, of.loss, self.m[:, None], np.array([self.r]), self._origin, slack)
+        return Slopes(of.X, of.signs[:, None], of.c, of.loss, self.m[:, None], np.array([self.r]), self._origins[1], slack)
 
     @property
     def offset_is_proved(self) -> bool:
@@ -397,7 +413,7 @@ class ClassRegion(_Ball):
                 b = self.near + balancing(S, objective.which[kept], objective.c[kept])
             else:  # by one step, which takes a pass over X
                 b = self.near + objective.balanced(self.m, self.near, CLAIM).step
-        return b if np.isfinite(b).all() else np.zeros(objective.k)
+        return objective.X.outward(self.m, b) if np.isfinite(b).all() else np.zeros(objective.k)
 
     @cached_property
     def _spread(self) -> float:
@@ -410,8 +426,8 @@ class ClassRegion(_Ball):
         objective = self.objective
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
-            excess, least = objective.balance(self.m, offset, slack)
-            reach = float(np.max(distances(objective.X, self._origin, slack)[kept], initial=0.0))
+            excess, least = objective.balance(self.m, objective.X.inward(self.m, offset), slack)
+            reach = float(np.max(distances(objective.X, self._origins[1], slack)[kept], initial=0.0))
             kappa = 0.0 if reach == 0 else up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U))
             share = up(slack * excess / (least * (1 - 2.0**-40))) if least > 0 else 1.0
             if not (share < 0.5 and kappa < math.inf):
@@ -453,7 +469,7 @@ def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any, *, l
 
     Without `locate`, nothing is said about a free b*, which would take passes over X.
     """
-    facts = *optimum.ball, b, optimum.radius
+    facts = *optimum.ball, objective.X.inward(optimum.w, b) if objective.intercept.grouped else b, optimum.radius
     if locate and (optimum.lower > 0 or isinstance(objective, Multinomial)):
         return _region(objective, *facts)
     if isinstance(objective, Multinomial):
@@ -472,7 +488,9 @@ def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Ar
 
     This is the class whose score is more than `apart` above all others. One plane predicts 1 on its positive side, else 0.
     """
+    X = X.centred
     with np.errstate(over="ignore", invalid="ignore"):
+        b = X.inward(w, b)
         if w.ndim == 1:
             lo, hi = Products.of(X, w).scores(b, np.ones(X.n))
             return np.where(lo > apart, 1, np.where(hi < -apart, 0, -1))
@@ -489,6 +507,16 @@ def mean_of(X: Matrix, counted: Array) -> Array:
     with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
         mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
     return mean if np.isfinite(mean).all() else np.zeros(X.d)
+
+
+def origin_of(X: Matrix, counted: Array) -> tuple[Array, Array]:
+    """Return a point near the mean of the rows that count, as one among the user's rows, and relative to the origin of X."""
+    mean = mean_of(X, counted)
+    if X.origin is None:
+        return mean, mean
+    point = X.origin + mean
+    own = X.relative(point)
+    return (point, own) if own is not None else (X.origin, np.zeros(X.d))
 
 
 def enclosed_product(x: Array, m: Array) -> tuple[float, float]:

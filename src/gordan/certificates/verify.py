@@ -347,10 +347,11 @@ def _read_data(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> 
     if certificate.shape == (problem.X.n, problem.X.d):
         problem, rows = problem.counted()
         certificate = certificate if rows is None else _restricted_to(certificate, rows)
+    X = problem.X.centred if certificate.kind == "optimum" and Intercept(certificate.intercept).grouped else problem.X
     if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
         w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
-        Products.of(problem.X, w)  # the products that the check needs, in the same pass as the norms
-    if not np.isfinite(problem.X.norms).all():
+        Products.of(X, w)  # the products that the check needs, in the same pass as the norms
+    if not np.isfinite(X.norms).all():
         problem.require_finite()
     return certificate, problem
 

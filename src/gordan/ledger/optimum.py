@@ -6,7 +6,7 @@ They have the same roles for losses as `Question` and `Evidence` have for margin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
+from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective, Optimum, dense_slack, of_zero
-from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.matrix import CLAIM, Matrix, Products
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
@@ -36,7 +37,7 @@ class LossQuestion:
     """The question how small the `objective` of a problem can be.
 
     `tol` is the relative width at which the interval is narrow enough. `play.start` is a w to start from, with b as its last
-    entry if there is an intercept, and `head` is a certificate that still lacks its proof.
+    entry if there is an intercept, for the rows that the user gave, and `head` is a certificate that still lacks its proof.
     """
 
     problem: Problem
@@ -58,11 +59,31 @@ class LossQuestion:
     @cached_property
     def rows(self) -> Rows:
         """The signed rows that count, with a column of ones if there is an intercept."""
-        problem = self.problem
+        return self._signed(self._searched)
+
+    @property
+    def given_rows(self) -> Rows:
+        """The same rows as the user gave them, which are known by a checkpoint."""
+        return self._signed(self.problem.X)
+
+    def _signed(self, X: Matrix) -> Rows:
+        problem = replace(self.problem, X=X)
         if not isinstance(self.kept, slice):
-            problem.require_finite()  # before rows are renumbered, so that an error names the row as given
+            self.problem.require_finite()  # before rows are renumbered, so that an error names the row as given
             problem = problem.part(self.kept)
         return Rows(problem.storage, problem.signs, constant=self.objective.intercept.exists, threads=self.budget.threads)
+
+    @property
+    def _searched(self) -> Matrix:
+        return self.objective.X.stored_for(self.problem.X)
+
+    def inward(self, plane: Array) -> Array:
+        """Return the plane w, b (with b last) as one for `rows`, which may have another origin than those of the user."""
+        return self._searched.plane_inward(plane)
+
+    def outward(self, plane: Array) -> Array:
+        """Return the plane of a finder as one for the rows that the user gave."""
+        return self._searched.plane_outward(plane)
 
     @cached_property
     def c(self) -> Array:
@@ -167,11 +188,13 @@ class LossEvidence:
         objective = self.question.objective
         assert isinstance(objective, Objective)
         products = Products.of(objective.X, w)
-        # twice as wide as for a claim, since the sums for the longer plane are rounded as well
-        lo, _ = products.scores(b, objective.signs, 2 * dense_slack(objective.X.d, products.terms, CLAIM))
-        least = float(np.min(lo, where=objective.c > 0, initial=math.inf))
+        # twice as wide as for a claim, since the sums for the longer plane are rounded as well, and so is its b
+        own = objective.X.inward(w, b)
+        lo, _ = products.scores(own, objective.signs, 2 * dense_slack(objective.X.d, products.terms, CLAIM))
+        least = float(np.min(lo, where=objective.c > 0, initial=math.inf)) - (0.0 if own == b else 4 * U * abs(b))
         if 0 < least < 1 and least > math.sqrt(1 / (1 + self.bracket_width)):
-            w, b = w / least, b / least
+            w = w / least
+            b = objective.X.outward(w, own / least)
             self._prove(w, b, *self._weights_to_state(w, b, p))
 
     def _weights_to_state(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
@@ -184,6 +207,7 @@ class LossEvidence:
         objective, question = self.question.objective, self.question
         assert isinstance(objective, Objective)
         products = Products.of(objective.X, w)
+        b = objective.X.inward(w, b)
         lo, hi = products.scores(b, objective.signs, CLAIM)
         if p is None:
             alpha = objective.alpha(products, b, *NO_WEIGHTS)

@@ -11,6 +11,7 @@ import numpy as np
 from gordan.arrays import Array, aligned
 from gordan.blas import blas_has_room, blas_threads
 from gordan.floats import ieee_floats
+from gordan.memory import fits
 from gordan.rows import reads
 from gordan.rows.mapped import FILE_CHUNK_BYTES, in_order, in_waves, is_large_file, is_mapped
 from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows
@@ -59,6 +60,7 @@ class _Memory(Storage):
     _piece: Any  # rows lo..hi-1 in float64, or as SciPy's CSR if sparse
     _position: Any  # row and column of the k-th stored entry
     _with_arrays: Any  # the same rows over other arrays
+    _minus: Any  # the stored entries minus those of a vector over columns
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
@@ -266,9 +268,17 @@ class _Memory(Storage):
     def snapshot(self, most: int) -> Any:
         if self.__sizeof__() > most:
             return None
-        copied = self._with_arrays(*(array.copy() for array in self.arrays))
-        copied.names = self.names
-        return copied
+        return self._renamed(self._with_arrays(*(array.copy() for array in self.arrays)))
+
+    @ieee_floats()
+    def minus(self, origin: Array) -> Any:
+        if self.on_disk or not fits(self.arrays[0].nbytes):
+            return None
+        return self._renamed(self._with_arrays(self._minus(origin.astype(self.dtype)), *self.arrays[1:]))
+
+    def _renamed(self, rows: Any) -> Any:
+        rows.names = self.names
+        return rows
 
 
 class Dense(_Memory):
@@ -345,6 +355,9 @@ class Dense(_Memory):
 
     def _with_arrays(self, X: Array) -> Dense:
         return Dense(X)
+
+    def _minus(self, origin: Array) -> Array:
+        return np.subtract(self.arrays[0], origin)
 
     def columns(self, j: Array) -> Array:
         """Return the columns j in float64."""
@@ -426,6 +439,9 @@ class Sparse(_Memory):
 
     def _with_arrays(self, data: Array, indices: Array, indptr: Array) -> Sparse:
         return Sparse(data, indices, indptr, self.d)
+
+    def _minus(self, origin: Array) -> Array:
+        return np.subtract(self.arrays[0], origin[self.arrays[1]])
 
     def columns(self, j: Array) -> Any:
         """Return the columns j as a float64 CSR array."""

@@ -103,6 +103,13 @@ class DenseBlock(_HostBlock):
     def only(self, i: Array) -> DenseBlock:
         return DenseBlock(self.values[i])
 
+    def extremes(self, columns: Array) -> tuple[Array, Array]:
+        x = self._columns(columns).astype(np.float64, copy=False)
+        return x.min(axis=0), x.max(axis=0)
+
+    def minus(self, origin: Array) -> DenseBlock:
+        return DenseBlock(self._x - origin, self.first)
+
     def checksum(self, at_length: bool) -> list[int]:
         return [_mixed(self.values, at_length)]
 
@@ -171,6 +178,19 @@ class SparseBlock(_HostBlock):
     def only(self, i: Array) -> SparseBlock:
         taken = self._csr[i]
         return SparseBlock(taken.data, taken.indices, taken.indptr, self.d)
+
+    def extremes(self, columns: Array) -> tuple[Array, Array]:
+        part = self._csr[:, columns].tocsc()
+        whole = np.diff(part.indptr) == self.n  # other columns have zeros that are not stored
+        low, high = np.zeros(len(columns)), np.zeros(len(columns))
+        for k in np.flatnonzero(whole).tolist():
+            values = part.data[part.indptr[k] : part.indptr[k + 1]]
+            low[k], high[k] = values.min(), values.max()
+        return low, high
+
+    def minus(self, origin: Array) -> SparseBlock:
+        moved = self.data.astype(np.float64) - origin[self.indices]
+        return SparseBlock(moved, self.indices, self.ends, self.d, self.first)
 
     def checksum(self, at_length: bool) -> list[int]:
         return [_mixed(array, at_length) for array in (self.data, self.indices, self.ends)]

@@ -275,6 +275,10 @@ class Storage(ABC):
         """
         return None
 
+    def minus(self, origin: Array) -> Storage | None:
+        """Return a copy in memory with the rows x - origin as in `Block.minus`; None if they are elsewhere, or would not fit."""
+        return None
+
     def ieee(self) -> bool:
         """Return whether arithmetic where the rows are can be that of IEEE 754; on the host, threads set their own mode."""
         return True
@@ -330,6 +334,12 @@ class Block(Protocol):
 
     def only(self, i: Array) -> Block:
         """Return the block of the rows at these positions."""
+
+    def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """Return the least and the greatest entry of each of these columns; for a column with NaN these are NaN, or 0."""
+
+    def minus(self, origin: Array) -> Block:
+        """Return the block of the rows x - origin, whose entries must be floats; columns with zeros have origin 0."""
 
     def checksum(self, at_length: bool) -> list[int]:
         """Return numbers that change if anything stored changes; `at_length` uses a loop that has to be compiled."""

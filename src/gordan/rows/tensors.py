@@ -244,6 +244,9 @@ class TensorBlock(DenseBlock):
     def only(self, i: Array) -> TensorBlock:
         return TensorBlock(self.X[self._there(i)])
 
+    def minus(self, origin: Array) -> TensorBlock:
+        return TensorBlock(self._wide - self._there(origin), self.first)
+
     def checksum(self, at_length: bool) -> list[int]:
         """Return a sum of the bits of the entries, mixed and weighted by position."""
         torch = torch_for()

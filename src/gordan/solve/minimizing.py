@@ -229,18 +229,18 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
     )
     start, done = question.play.start, 0
     find = _smoothed if table.loss is Loss.HINGE else _by_table
-    for first in (None,) if start is None else (start.reshape(rows.d, -1).copy(), None):
+    for first in (None,) if start is None else (question.inward(start).reshape(rows.d, -1).copy(), None):
         try:
             found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
         except KeyboardInterrupt:
             evidence.effort.stopped = True
             for W in table.known:
-                w = W[:, 0] if which is None else W
+                w = question.outward(W[:, 0] if which is None else W)
                 yield _unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None)
             return
         done += found.steps
         rows.passes, bare.passes = rows.passes + bare.passes, 0.0
-        found = replace(found, steps=done)
+        found = replace(found, w=question.outward(found.w), steps=done)
         yield _proposal(found, [_moment(found, question)], question)
         if evidence.bracket_width <= TUNING.astray or done == budget.max_iter or table.spent():
             return
@@ -282,9 +282,10 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
     found, best, earlier = None, None, _earlier(question, find)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
+    start = None if start is None else question.inward(start)
     try:
         for found in _until_overflow(_in_row_space(find, task, start, evidence), question):
-            offered = False
+            found, offered = replace(found, w=question.outward(found.w)), False
             best = found if best is None or _is_better(found, best, objective.loss) else best
             _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
@@ -309,7 +310,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         ended = evidence.effort.stopped or task.time.passed or found.steps == budget.max_iter
         yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
     elif found is None and task.known and evidence.effort.stopped:
-        yield _unmeasured(task.known[0], question)
+        yield _unmeasured(question.outward(task.known[0]), question)
 
 
 def _is_better(found: Found, other: Found, loss: Loss) -> bool:
@@ -404,7 +405,7 @@ def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | Non
         return None
     facts = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value, "C": objective.c}
     labels = question.rows.signs if question.which is None else question.which
-    keeper.require(fingerprint(question.rows, find, labels=labels, start=question.play.start, **facts))
+    keeper.require(fingerprint(question.given_rows, find, labels=labels, start=question.play.start, **facts))
     found: Found | None = keeper.restored("found", Found)
     return found
 

@@ -245,20 +245,22 @@ def minimize_many_losses(
     planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
     c = np.full(problem.X.n, options.C) if sample is None else options.C * sample  # without class weights
     table = Objectives(problem.X, problem.storage.to_storage(signs, "Y"), options.loss, c, options.intercept)
+    searched = replace(problem, X=table.X.stored_for(problem.X))
     # planes without class weights would only serve as starts for sparse rows, which are solved faster without
     unweighted = options.class_weight is None or not (problem.storage.sparse and problem.storage.in_memory)
     if options.callback is None and starts is None and budget.max_iter is None and unweighted:
         problem.require_finite()
         try:
             search = columns.search_budget
-            planes, steps, table = batches.least_losses(problem, signs, table, options.tol, search)
+            planes, steps, table = batches.least_losses(searched, signs, table, options.tol, search)
         except batches.Interrupted as stop:
             planes, table, columns.stopped = stop.planes, stop.asked, True
         except KeyboardInterrupt:
             columns.stopped = True
+        planes = None if planes is None else searched.X.plane_outward(planes.T).T
     rough, limited = planes, math.isfinite(budget.deadline) and problem.storage.in_memory and budget.max_iter is None
     if planes is None and limited and options.callback is None and not columns.stopped:
-        rough = columns.rough_planes(starts, table)
+        rough = columns.rough_planes(starts, table, searched)
     optima: dict[int, Optimum] = {}
     if rough is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
         optima = columns.prove(rough, table, options.tol)
@@ -540,11 +542,12 @@ class _Columns(Generic[One]):
         self.open[short] = True
         return True
 
-    def rough_planes(self, starts: Any, table: Objectives) -> Array:
+    def rough_planes(self, starts: Any, table: Objectives, searched: Problem) -> Array:
         """Return planes of all columns, which are proved before each column is solved: its start, or one of part of the rows."""
         if starts is not None:
             return np.array([plane_of_start(start, self.kind, self.whole.X.d) for start in starts])
-        return batches.rough_planes(self.whole, self.signs, table, self.search_budget)
+        found = batches.rough_planes(searched, self.signs, table, self.search_budget)
+        return searched.X.plane_outward(found.T).T
 
     @property
     def search_budget(self) -> Budget:
