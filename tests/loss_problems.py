@@ -54,6 +54,13 @@ def normal(r: random.Random, n: int, d: int) -> list[list[float]]:
     return [[far + r.gauss(0, 1) for _ in range(d)] for _ in range(n)]
 
 
+def offset(r: random.Random, n: int, d: int) -> list[list[float]]:
+    """Columns that are far from 0 for their spread, such as times, beside others."""
+    far = [r.choice((0.0, 1e3, -1e5, 1.7e9, -(2.0**40))) for _ in range(d)]
+    steps = [r.choice((0.0, 1.0, 86400.0)) for _ in range(d)]
+    return [[o + (step * r.randint(0, 9) or r.gauss(0, 1)) for o, step in zip(far, steps, strict=True)] for _ in range(n)]
+
+
 def scaled(r: random.Random, n: int, d: int) -> list[list[float]]:
     """Columns, or rows, or all, by powers of two from 2⁻⁴⁰ to 2⁴⁰."""
     by = r.choice((0, 1))
@@ -70,7 +77,7 @@ def extreme(r: random.Random, n: int, d: int) -> list[list[float]]:
     ]
 
 
-FAMILIES = {make.__name__: make for make in (integers, duplicates, zeros, normal, scaled, extreme)}
+FAMILIES = {make.__name__: make for make in (integers, duplicates, zeros, normal, offset, scaled, extreme)}
 
 
 def problem(r: random.Random, family: str, loss: str, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

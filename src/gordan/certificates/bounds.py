@@ -76,7 +76,7 @@ def round_near(m: int, e: int) -> float:
     try:
         return float(m << e) if e >= 0 else m / (1 << -e)
     except OverflowError:
-        return math.copysign(math.inf, m)
+        return math.inf if m > 0 else -math.inf
 
 
 def enclosed(value: Fraction, *, root: bool = False) -> tuple[float, float]:

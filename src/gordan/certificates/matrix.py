@@ -84,7 +84,7 @@ class Matrix:
     def _centred(self) -> Matrix | None:
         """The matrix with an origin; None if there is no reason for one, as a look at some rows usually shows."""
         with ieee_floats():
-            origin = _far_origin(self)
+            origin = far_origin(self)
         if origin is None:
             return None
         held = self.storage.minus(origin)
@@ -239,7 +239,7 @@ class Matrix:
             )
 
 
-def _far_origin(X: Matrix) -> Array | None:
+def far_origin(X: Matrix) -> Array | None:
     """Return the entry nearest to 0 of each column that is far from 0 for its spread, and 0 for the others; None if all are 0.
 
     Then all entries of a column are between o and 2o, so that x - o is exact (Sterbenz). The entry does not depend on the order

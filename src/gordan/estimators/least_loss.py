@@ -16,6 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate
+from gordan.certificates.matrix import Matrix, far_origin
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
@@ -28,7 +29,7 @@ from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
 from gordan.verdicts.loss import MOST_STORED
-from gordan.verdicts.scaling import scale_hint
+from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
 
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
@@ -238,7 +239,11 @@ class LossFitting:
         """Return what to do about an interval that rounding leaves wider than `tol`."""
         C = self.options.C * (1.0 if binary.weights is None else float(np.max(binary.weights)))
         if C >= SMALLEST_C or result.objective[0] > 0:
-            return "scale the columns of X, or pass a smaller C"
+            far = far_column(self.X, far_origin(Matrix(self.X)) if Intercept(self.options.intercept).grouped else None)
+            if not far:
+                return "scale the columns of X, or pass a smaller C"
+            subtract = f"subtract the mean of column {far}, which is far from 0 for its spread"
+            return f"scale the columns of X and {subtract} (StandardScaler does both), or pass a smaller C"
         times = "" if binary.weights is None else " × the largest weight of a row"
         return (
             f"{self.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; "

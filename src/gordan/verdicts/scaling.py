@@ -17,6 +17,8 @@ LARGEST_RATIO, LEAST_SHARE = 1e3, 0.01
 IGNORED_SHARE = 0.1
 # The sample that scales are estimated from: rows at most, and entries at most.
 SAMPLE_ROWS, SAMPLE_ENTRIES = 512, 1 << 20
+# How far from 0 a column is, in units of its spread, from which the advice is given to subtract its mean; outliers do not count.
+FAR, INNER = 1e3, (0.1, 0.5, 0.9)
 # Columns are nearly dependent if no more than this share of one is left by the others: the equations that fits solve have the
 # square of it, and lose most digits. What varies by less than the second share is rounding. Candidates are found in a sample of
 # rows, unless there are too many columns.
@@ -33,9 +35,8 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
     """
     if not storage.in_memory or storage.n < 2:
         return ""
-    rows = np.unique(np.linspace(0, storage.n - 1, min(SAMPLE_ROWS, max(2, SAMPLE_ENTRIES // storage.d)), dtype=np.int64))
     with np.errstate(all="ignore"):
-        scale = _scales(storage.take(rows).plain())
+        scale = _scales(_sample(storage).plain())
         known = np.isfinite(scale) & (scale > 0)
         if not known.any():
             return ""
@@ -52,6 +53,29 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
             f"columns differ in size by a factor of {largest / least:.1g}, on which this answer depends: scale them first "
             "(in Python make_pipeline(StandardScaler(), ...), in the shell --standardize)"
         )
+
+
+def far_column(storage: Any, origin: Array | None) -> str:
+    """Return the name or the number of the column that is farthest from 0 for its spread; empty if it is not far.
+
+    Columns that the `origin` moves to 0 are not looked at, nor those with entries that are not stored.
+    """
+    if not storage.in_memory or storage.n < 2:
+        return ""
+    with np.errstate(all="ignore"):
+        sample = _sample(storage).plain()
+        low, middle, high = np.quantile(sample.toarray() if is_sparse(sample) else sample, INNER, axis=0)
+        far = np.where(high > low, np.abs(middle) / (high - low), 0.0)
+    far[np.isnan(far) | (False if origin is None else origin != 0)] = 0.0
+    j = int(np.argmax(far))
+    names = getattr(storage, "names", None)
+    return "" if far[j] < FAR else str(j) if names is None else repr(names[j])
+
+
+def _sample(storage: Any) -> Any:
+    """Return some rows, spread over all of them."""
+    count = min(SAMPLE_ROWS, max(2, SAMPLE_ENTRIES // storage.d))
+    return storage.take(np.unique(np.linspace(0, storage.n - 1, count, dtype=np.int64)))
 
 
 def _scales(X: Any) -> Array:
