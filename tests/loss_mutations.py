@@ -26,7 +26,7 @@ from mutations import ACCEPT, CRASH, DISAGREE, FALSE
 import gordan
 
 LOSSES = (*loss_problems.LOSSES, "multinomial")
-FAMILIES = ("integers", "integers", "duplicates", "zeros", "normal", "normal", "scaled")
+FAMILIES = ("integers", "integers", "duplicates", "zeros", "normal", "normal", "offset", "scaled")
 
 
 # ---- certificates to start from ----------------------------------------------------------------------------------------

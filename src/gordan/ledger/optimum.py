@@ -211,6 +211,10 @@ class LossEvidence:
         lo, hi = products.scores(b, objective.signs, CLAIM)
         if p is None:
             alpha = objective.alpha(products, b, *NO_WEIGHTS)
+            if objective.X.origin is not None:  # b has fewer digits than the weights need
+                masses = [float(np.sum(alpha, where=objective.signs == side)) for side in (1, -1)]
+                heavier = objective.signs == (1 if masses[0] > masses[1] else -1)
+                alpha[heavier] *= min(masses) / max(masses) if max(masses) > 0 else 1.0
         else:
             alpha = np.zeros(len(objective.c))
             alpha[question.kept] = np.clip(p, 0.0, question.c * objective.loss.most_weight)
