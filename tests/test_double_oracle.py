@@ -7,6 +7,7 @@ solver (SLSQP). Both ends of each bracket are recomputed from the raw rows.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy.optimize import linprog, minimize
 
 import gordan
 from gordan import rows
-from gordan.deadlines import Deadline
+from gordan.deadlines import Deadline, Pace
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
@@ -529,3 +530,12 @@ def test_state_is_not_changed_by_a_round():
         np.testing.assert_array_equal(first.p, second.p)
         np.testing.assert_array_equal(state.p, kept[0])
         np.testing.assert_array_equal(state.inside, kept[1])
+
+
+def test_a_gram_matrix_that_grows_has_a_cost_where_a_new_one_is_not_formed():
+    """Rows that are added to the Gram matrix were taken for free if so many alone would be solved by products with them."""
+    A = rows.of(sp.random_array((600, 1000), density=0.01, rng=np.random.default_rng(0), format="csr"))
+    form = double_oracle().on(A, Simplex(600), np.full(600, 1 / 600))
+    form = replace(form, deadline=Deadline(math.inf, lambda: Pace(1e-6, 1e-6)))
+    assert form._gram_seconds(300, 300) == 0
+    assert form._gram_seconds(300, 500) > form.deadline.pace.gram(A, 300, 500)

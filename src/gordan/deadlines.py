@@ -20,8 +20,8 @@ UNTIMED = 32
 # Gram matrix of dense rows, with its copies; one of sparse rows, which SciPy computes on one thread; a Cholesky factorization,
 # with the solves; an orthonormal basis; one with pivots; loops over the rows of a factor; elimination modulo a prime.
 DENSE_GRAM, SPARSE_GRAM, CHOLESKY, BASIS, PIVOTED, LOOPS, MODULAR = 2.0, 4.0, 3.0, 4.0, 20.0, 10.0, 40.0
-# Seconds per entry of a pass on a slow machine.
-SLOW_ENTRY = 1e-8
+# Seconds per entry of a pass on a slow machine, and per number of a new matrix, whose memory is fetched when it is written.
+SLOW_ENTRY = SLOW_CELL = 1e-8
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Pace:
     def gram(self, rows: Any, m: int, k: int) -> float:
         """Return the seconds of the products of m rows with k rows."""
         if rows.sparse:
-            return float(SPARSE_GRAM * self.entry * m * k * rows.entries / rows.n)
-        return self.products(m, k, rows.d)
+            return float(SPARSE_GRAM * self.entry * m * k * rows.entries / rows.n) + SLOW_CELL * m * k
+        return self.products(m, k, rows.d) + SLOW_CELL * m * k
 
     def products(self, m: int, k: int, d: int) -> float:
         """Return the seconds of the products of m dense rows of d entries with k such rows."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot, is_number
-from gordan.deadlines import UNLIMITED, Deadline
+from gordan.deadlines import SLOW_CELL, UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
@@ -190,11 +190,11 @@ class DoubleOracle:
         most = min(self.game.rows.n, max_working_set(self.game.rows, self.n_groups))
         return max(2 * self.n_groups, self.deadline.largest(most, lambda m: GRAMS_IN_TIME * self._gram_seconds(m, m)))
 
-    def _gram_seconds(self, m: int, k: int) -> float:
-        """Predict the seconds for the products of m rows with k rows; 0 where these are not formed."""
-        if self._solved_by_products(m) or self.game.norm == math.inf:
+    def _gram_seconds(self, new: int, m: int) -> float:
+        """Predict the seconds for the products of `new` rows with m rows, which include them; 0 where these are not formed."""
+        if self.game.norm == math.inf or (new == m and self._solved_by_products(m)):
             return 0.0
-        return self.deadline.pace.gram(self.game.rows, m, k)
+        return self.deadline.pace.gram(self.game.rows, new, m) + (SLOW_CELL * m * m if new < m else 0.0)  # it is copied to grow
 
     def _gram_fits(self, m: int, new: int) -> bool:
         """Return whether there is room for the Gram matrix of m rows, and time for the products with `new` of them."""
