@@ -38,8 +38,13 @@ TEMPORARY_COPIES: dict[str, str] = {}
 
 def with_original_names(text: str) -> str:
     """Replace the names of temporary copies in a text by those of the originals."""
-    for copy, name in TEMPORARY_COPIES.items():
-        text = text.replace(copy, name)
+    return replaced(text, TEMPORARY_COPIES)
+
+
+def replaced(text: str, words: dict[str, str]) -> str:
+    """Return a text with words replaced by others, one after the other."""
+    for old, new in words.items():
+        text = text.replace(old, new)
     return text
 
 

@@ -19,6 +19,7 @@ from gordan.cli.answers import (
     print_lines,
     print_notes,
     print_witness,
+    replaced,
     require_output,
 )
 from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, command, write_output
@@ -168,7 +169,7 @@ def diagnose(
 def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     """Print a diagnosis, with the line `outcome` in place of the event, and without the lines of Python code."""
     lines = (line for line in str(found).split("\n") if not line.startswith("Event: ") and line.strip() not in found.next_steps)
-    first, *rest = (_in_shell_words(_in_class_words(line, data)) for line in lines)
+    first, *rest = (replaced(_in_class_words(line, data), IN_THE_SHELL) for line in lines)
     if data.left_out:  # rows with missing cells, which the diagnosis was not given
         gone, n = len(data.left_out) + found.left_out, data.n + len(data.left_out)
         more = f"{gone} of {n} rows are left out ({len(data.left_out)} with missing cells; "
@@ -181,13 +182,6 @@ def _print_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     if found.kind == "quasi-complete":
         what = "Rows strictly on the correct side" if found.model == "logistic" else "Separated rows"
         print_line(f"{what}: {format_rows(found.rows)} ({data.numbering}).")
-
-
-def _in_shell_words(words: str) -> str:
-    """Rewrite a line that names attributes of Python in terms of what the shell prints."""
-    for python, shell in IN_THE_SHELL.items():
-        words = words.replace(python, shell)
-    return words
 
 
 def _in_class_words(words: str, data: Data) -> str:

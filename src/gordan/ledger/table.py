@@ -87,10 +87,12 @@ class TableEvidence:
         return [j for j in range(self.intercept.columns(self.X.shape[1])) if j not in out]
 
     def offer_relations(self, dependent: Sequence[Relation]) -> None:
-        """Keep relations between columns if they hold exactly on all rows."""
+        """Keep relations between columns, which change what is `independent`, if they hold exactly on all rows."""
         with ieee_floats():
             if verified.relations_hold(self.problem, dependent, self.intercept):
                 self.dependent = tuple(dependent)
+                for name in ("rows", "independent"):
+                    self.__dict__.pop(name, None)
 
     def offer_cancelling(self, at: Array, p: Array) -> None:
         """Check whether rows cancel with weights near p (m × n, each of total 1) for the label vectors `at`, and keep those."""

@@ -105,7 +105,6 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
         if relations:
             evidence.offer_relations(relations)
         if evidence.dependent:  # Newton's equations are regular in the independent columns
-            del evidence.__dict__["rows"], evidence.__dict__["independent"]
             columns = [j for j in evidence.independent if j < X.shape[1]]
             few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
 
