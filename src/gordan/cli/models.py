@@ -41,7 +41,7 @@ from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
-from gordan.estimators.multiclass import Binary, binary_problems
+from gordan.estimators.multiclass import Binary, TrainingData, binary_problems
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
@@ -245,16 +245,15 @@ def _fitting(kind: Callable[..., F], options: Parameters | LossParameters, data:
     sample, factors = weight_factors(data.weights, options.class_weight, classes.tolist(), which)
     weights = combined_weights(sample, factors, classes.tolist(), which)
     shown = watch.moment if watch.visible else None
-    X = stored(data.X, options.device)
-    more |= {"sample": data.weights, "factors": factors}
-    return kind(options, X, data.y, classes, weights, deadline, watch=shown, words=words_for(data), **more)
+    fitted = TrainingData(stored(data.X, options.device), data.y, classes, weights, data.weights, factors)
+    return kind(options, fitted, deadline, watch=shown, words=words_for(data), **more)
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:
     """Raise an InputError if the rows of two classes, which are copied for their plane, do not fit into memory."""
     if fitting.kind == "one-vs-one":
-        require_finite(fitting.X)  # checked here, because rows of the copies are numbered differently than those of the file
-        largest_pair = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum() / data.n * stored_bytes(fitting.X)
+        require_finite(fitting.data.X)  # checked here, because rows of the copies are numbered differently than those of the file
+        largest_pair = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum() / data.n * stored_bytes(fitting.data.X)
         if fitting.options.device is None and not (fits(largest_pair) and largest_pair <= (limit or math.inf) / 2):
             raise InputError(
                 f"{data.path} is large: the rows of two classes are copied for their plane, and do not fit into memory; "
@@ -328,7 +327,7 @@ def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Wat
     proofs = [described(each.plane.certificate, each.binary, data) if fitting.hashed else None for each in outcomes]
     planes = [replace(each.plane, certificate=proof) for each, proof in zip(outcomes, proofs, strict=True)]
     messages = fitting.inseparable_message(outcomes), fitting.barely_separable_message(outcomes)
-    model = model_of(fitting.kind, fitting.classes, planes, fitting.options, data.names, fitting.factors)
+    model = model_of(fitting.kind, fitting.data.classes, planes, fitting.options, data.names, fitting.data.factors)
     return Fit(answers, model, [*messages, *fitting.remarks(outcomes)])
 
 
@@ -373,7 +372,7 @@ def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, cert
         LeastPlane.of(result, described(result.certificate, binary, data) if certificates else None)
         for binary, result in zip(problems, results, strict=True)
     ]
-    model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names, fitting.factors)
+    model = model_of_least_loss(fitting.kind, fitting.data.classes, planes, fitting.options, data.names, fitting.data.factors)
     return Fit(answers, model, [fitting.convergence_message(problems, results), *fitting.remarks(results)])
 
 

@@ -174,10 +174,10 @@ class MaxMarginClassifier(Planes, Parameters):
         problems = list(binary_problems(fitting))
         with InterruptFlag() as flag:
             outcomes = self._outcomes(replace(fitting, interrupted=flag.is_set), problems)
-        self._keep(fitting.kind, fitting.classes, [outcome.plane for outcome in outcomes])
-        self.class_weight_ = fitting.factors
+        self._keep(fitting.kind, fitting.data.classes, [outcome.plane for outcome in outcomes])
+        self.class_weight_ = fitting.data.factors
         self._describe(problems, y, sample_weight)
-        self._keep_runs(outcomes, fitting.X.n)
+        self._keep_runs(outcomes, fitting.data.X.n)
         for category, message in (
             (InseparableWarning, fitting.inseparable_message(outcomes)),
             (InseparableWarning, fitting.barely_separable_message(outcomes)),
@@ -190,7 +190,7 @@ class MaxMarginClassifier(Planes, Parameters):
 
     def _outcomes(self, fitting: Fitting, problems: Sequence[Binary]) -> list[Outcome]:
         """Solve the binary problems, in parallel if that was asked for, and return their outcomes in order."""
-        starts = self._starts(fitting.kind, fitting.classes, fitting.X.n)
+        starts = self._starts(fitting.kind, fitting.data.classes, fitting.data.X.n)
         hard, order = fitting.hard_margins_together(problems) if starts is None else ({}, [*range(len(problems))])
         given = [None] * len(problems) if starts is None else starts
         asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))

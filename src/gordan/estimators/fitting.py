@@ -23,7 +23,7 @@ from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
-from gordan.estimators.multiclass import Binary
+from gordan.estimators.multiclass import Binary, TrainingData
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -225,16 +225,13 @@ class Attempt(NamedTuple):
 class Fitting:
     """A fit of largest margin: the options and data that all binary problems share.
 
-    `classes` are the labels in order, `seed` is that of `random_state`, and `watch` is a callback of `maximize_margin`. With
-    `hashed` certificates contain the hash of the data, which costs a pass. `checkpoint` is the file of a run; if there are
-    several problems, the number of the problem is appended to its name.
+    `seed` is that of `random_state`, and `watch` is a callback of `maximize_margin`. With `hashed` certificates contain the hash
+    of the data, which costs a pass. `checkpoint` is the file of a run; if there are several problems, the number of the problem
+    is appended to its name.
     """
 
     options: Parameters
-    X: Any
-    y: Array
-    classes: Array
-    weights: Array | None
+    data: TrainingData
     deadline: float
     seed: int | None = None
     threads: int | None = None
@@ -242,19 +239,15 @@ class Fitting:
     watch: Callable[[Moment], object] | None = None
     checkpoint: Path | None = None
     words: Words = IN_PYTHON
-    sample: Any = None
-    """The sample weights, without the class weights that `weights` include."""
-    factors: Array | None = None
-    """The class weights, as in `LossFitting`."""
     interrupted: Callable[[], bool] = bool
     """Whether Ctrl-C was pressed in this fit: problems that were not started by then are left out."""
 
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
-        if self.y.ndim == 2:
+        if self.data.y.ndim == 2:
             return "multilabel"
-        return KIND_OF_MULTI_CLASS[self.options.multi_class] if len(self.classes) > 2 else "binary"
+        return KIND_OF_MULTI_CLASS[self.options.multi_class] if len(self.data.classes) > 2 else "binary"
 
     @property
     def intercept(self) -> Intercept:
@@ -268,8 +261,8 @@ class Fitting:
         separable from the rest, it comes first, because then no hard margin is needed.
         """
         order = [*range(len(problems))]
-        n, counted = self.X.n, max(len(binary.positive) for binary in problems)
-        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.X.d))
+        n, counted = self.data.X.n, max(len(binary.positive) for binary in problems)
+        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.data.X.d))
         if len(problems) == 1 or not few or not self._is_plain:
             return {}, order
         signs = np.zeros((n, len(problems)), np.int8, order="F")
@@ -279,7 +272,7 @@ class Fitting:
         share = 1.0 if self.options.on_inseparable == "raise" else SEARCH_SHARE
         budget = Budget(now, now + share * (self.deadline - now), threads=self.threads)
         tol, against_rest = min(self.options.tol, FINAL_GAP), self.kind == KIND_OF_MULTI_CLASS["ovr"]
-        hard, inseparable = margins_together(self.X, signs, self.intercept, tol, budget, all_or_none=against_rest)
+        hard, inseparable = margins_together(self.data.X, signs, self.intercept, tol, budget, all_or_none=against_rest)
         first = inseparable[:1] if against_rest else []
         return hard, [*first, *(k for k in order if k not in first)]
 
@@ -287,7 +280,7 @@ class Fitting:
     def _is_plain(self) -> bool:
         """Whether hard margins of norm 2 are asked for, with default options: such problems can be solved together."""
         options = self.options
-        hard = options.nu is None and options.norm == 2 and (self.weights is None or bool(self.weights.all()))
+        hard = options.nu is None and options.norm == 2 and (self.data.weights is None or bool(self.data.weights.all()))
         auto = isinstance(options.method, str) and options.method == "auto"
         return hard and auto and options.max_iter is None and self.checkpoint is None and options.verbose <= 1
 
@@ -306,7 +299,7 @@ class Fitting:
         """
         if hard is None and least is None and self._ends_before(k):
             return self._not_started(binary)
-        X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few exist at a time
+        X = self.data.X if binary.rows is None else self.data.X.part(binary.rows)  # a copy, made here so that few exist at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
         tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
@@ -322,14 +315,14 @@ class Fitting:
         none, tried = self._checkpoints(0), {}  # there are no checkpoints for multilabel y
         for k, binary in enumerate(problems):
             if k in hard or not self._ends_before(k):
-                tried[k] = self._attempts(k, self.X, binary, starts[k], none, hard.get(k))
+                tried[k] = self._attempts(k, self.data.X, binary, starts[k], none, hard.get(k))
         softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
         if self.interrupted():  # these planes would be found one after the other
             tried, softened = {k: attempts for k, attempts in tried.items() if k not in softened}, []
-        found = self._loss_fitting(self.X).results([problems[k] for k in softened])
+        found = self._loss_fitting(self.data.X).results([problems[k] for k in softened])
         least = dict(zip(softened, found, strict=True))
         return [
-            self._concluded(binary, self.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
+            self._concluded(binary, self.data.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
             for k, binary in enumerate(problems)
         ]
 
@@ -369,7 +362,7 @@ class Fitting:
         if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
-        results = self._loss_fitting(self.X).results([problems[k] for k in others])
+        results = self._loss_fitting(self.data.X).results([problems[k] for k in others])
         for k, least in zip(others, results, strict=True):
             checkpoints = outcomes[k].checkpoints if k in outcomes else ()
             by_loss[k] = replace(self.outcome(k, problems[k], least=least), checkpoints=checkpoints)
@@ -393,7 +386,7 @@ class Fitting:
         if options.nu is not None or options.on_inseparable == "raise":
             return [self._attempt(problem, binary, options.nu, start, checkpoints[0], self.deadline)]
         now = time.perf_counter()
-        remaining = max(1, number_of_planes(self.kind, len(self.classes)) - k)
+        remaining = max(1, number_of_planes(self.kind, len(self.data.classes)) - k)
         search_deadline = now + SEARCH_SHARE * (self.deadline - now) / remaining
         tried = [self._attempt(problem, binary, None, start, checkpoints[0], search_deadline)]
         first = tried[0].result
@@ -423,9 +416,8 @@ class Fitting:
         options = self.options
         loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
         loss.class_weight = options.class_weight  # for multilabel y; otherwise it is part of the weights
-        data = X, self.y, self.classes, self.weights
-        known = {"sample": self.sample, "factors": self.factors}
-        return LossFitting(loss, *data, self.deadline, self.seed, self.threads, self.watch, self.words, **known)
+        data = replace(self.data, X=X)
+        return LossFitting(loss, data, self.deadline, self.seed, self.threads, self.watch, self.words)
 
     def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
         """Return the outcome for the plane of least loss, after these attempts at a hard margin; `result` if it is known."""
@@ -503,11 +495,11 @@ class Fitting:
     def _not_started(self, binary: Binary) -> Outcome:
         """Return the outcome for a problem that was not started: the class of larger weight is predicted."""
         status = Status.INTERRUPTED if self.interrupted() else Status.TIME_LIMIT
-        about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.X.d)
+        about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.data.X.d)
         claim = Certificate(
             "bracket", self.intercept.value, *about, lower=0.0, upper=math.inf, norm=float(self.options.norm), nu=self.options.nu
         )
-        plane = Plane(*_constant_plane(binary, self.X.d), (0.0, math.inf), self.options.nu, None, claim)
+        plane = Plane(*_constant_plane(binary, self.data.X.d), (0.0, math.inf), self.options.nu, None, claim)
         sentence, rows, dual = f"stopped ({status}): it was not started", np.empty(0, np.int64), np.empty(0)
         return Outcome(binary, plane, status, sentence, None, rows, dual, None, 0, 0.0, 0.0, stopped=True)
 
@@ -607,7 +599,7 @@ class Fitting:
             which = "a hard margin" if hard == total else f"{hard} of {total} planes, which have a hard margin"
             yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {self.words.losses}"
         losses = [each.plane.w for each in outcomes if each.plane.loss is not None]
-        hint = scale_hint(self.X, np.array(losses) if len(losses) == total else None)
+        hint = scale_hint(self.data.X, np.array(losses) if len(losses) == total else None)
         if hint:
             yield hint
 

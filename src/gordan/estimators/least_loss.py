@@ -20,7 +20,7 @@ from gordan.certificates.matrix import Matrix, far_origin
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
-from gordan.estimators.multiclass import Binary
+from gordan.estimators.multiclass import Binary, TrainingData
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import problems as number_of_problems
@@ -106,33 +106,27 @@ class LeastPlane(NamedTuple):
 class LossFitting:
     """A fit of least loss: the options and data that all binary problems share.
 
-    `classes` are the labels in order, `seed` is that of `random_state`, and `watch` is a callback of `minimize_loss`.
-    `checkpoint` is the file of a run; if there are several problems, the number of the problem is appended to its name.
-    `weights` are products of the `sample` weights with the class weights, which are `factors` (for multilabel y see `Planes`).
+    `seed` is that of `random_state`, and `watch` is a callback of `minimize_loss`. `checkpoint` is the file of a run; if there
+    are several problems, the number of the problem is appended to its name.
     """
 
     options: LossParameters
-    X: Any
-    y: Array
-    classes: Array
-    weights: Array | None
+    data: TrainingData
     deadline: float
     seed: Any = None
     threads: int | None = None
     watch: Callable[[Moment], object] | None = None
     words: Words = IN_PYTHON
     checkpoint: Path | None = None
-    sample: Any = None
-    factors: Array | None = None
 
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
-        if self.y.ndim == 2:
+        if self.data.y.ndim == 2:
             return "multilabel"
         if Loss.of(self.options.loss).several:
             return "multinomial"
-        return "binary" if len(self.classes) == 2 else "one-vs-rest"
+        return "binary" if len(self.data.classes) == 2 else "one-vs-rest"
 
     def _arguments(self, of: int = 1) -> dict[str, Any]:
         """Return the arguments of `minimize_loss` that are the same for all labels, with one of `of` shares of the time left."""
@@ -141,7 +135,7 @@ class LossFitting:
             "loss": options.loss,
             "C": options.C,
             "intercept": options.intercept,
-            "tol": min(options.tol, SMALL_TOL) if self.X.entries <= SMALL_ENTRIES else options.tol,
+            "tol": min(options.tol, SMALL_TOL) if self.data.X.entries <= SMALL_ENTRIES else options.tol,
             "max_iter": options.max_iter,
             "time_limit": None if options.time_limit is None else self._left() / of,
             "random_state": self.seed,
@@ -150,12 +144,12 @@ class LossFitting:
 
     def _left(self) -> float:
         """Return the seconds that a search may take, so that some are left for the regions of the minimizers."""
-        left, rows = self.deadline - time.perf_counter(), int(self.X.n)
-        return max(1e-3, left - min(MAX_SHARE_FOR_REGION * left, REGION_SECONDS * rows * len(self.classes)))
+        left, rows = self.deadline - time.perf_counter(), int(self.data.X.n)
+        return max(1e-3, left - min(MAX_SHARE_FOR_REGION * left, REGION_SECONDS * rows * len(self.data.classes)))
 
     def checkpoint_of(self, k: int) -> Path | None:
         """Return the checkpoint file of problem k."""
-        if self.checkpoint is None or number_of_problems(self.kind, len(self.classes)) == 1:
+        if self.checkpoint is None or number_of_problems(self.kind, len(self.data.classes)) == 1:
             return self.checkpoint
         return self.checkpoint.with_name(f"{self.checkpoint.name}.{k}")
 
@@ -166,7 +160,7 @@ class LossFitting:
         """
         with binary.naming_errors:
             result: LossResult = minimize_loss(
-                self.X,
+                self.data.X,
                 binary.labels,
                 **self._weights_of(binary),
                 start=start,
@@ -185,12 +179,12 @@ class LossFitting:
         if self.options.class_weight is None or self.kind == "one-vs-rest" or len(binary.labels) <= MOST_STORED:
             return {"sample_weight": binary.weights}
         if self.kind == "multilabel":
-            return {"sample_weight": self.weights, "class_weight": self.options.class_weight}
-        assert self.factors is not None
-        labels, factors = self.classes.tolist(), self.factors.tolist()
+            return {"sample_weight": self.data.weights, "class_weight": self.options.class_weight}
+        assert self.data.factors is not None
+        labels, factors = self.data.classes.tolist(), self.data.factors.tolist()
         own = labels if binary.other is None else (binary.other, binary.label)
         class_weight = {label: factor for label, factor in zip(labels, factors, strict=True) if label in own}
-        sample, _ = weight_factors(self.sample, None, labels, self.y)
+        sample, _ = weight_factors(self.data.sample, None, labels, self.data.y)
         sample = sample if sample is None or binary.rows is None else sample[binary.rows]
         return {"sample_weight": sample, "class_weight": class_weight}
 
@@ -203,9 +197,9 @@ class LossFitting:
         if len(problems) > 1 and self.checkpoint is None:
             try:
                 many: Any = minimize_loss(
-                    self.X,
+                    self.data.X,
                     np.array([binary.positive for binary in problems]).T,  # transposed: its columns are then contiguous
-                    sample_weight=self.weights,
+                    sample_weight=self.data.weights,
                     class_weight=self.options.class_weight if self.kind == "multilabel" else None,
                     start=starts,
                     **self._arguments(),  # without the callback, with which no passes are shared
@@ -231,7 +225,7 @@ class LossFitting:
     def remarks(self, results: Sequence[LossResult]) -> Iterator[str]:
         """Iterate over further advice: that the columns are badly scaled."""
         solved = all(result.gap <= self.options.tol for result in results)
-        hint = scale_hint(self.X, np.vstack([result.w.T for result in results]) if solved else None)
+        hint = scale_hint(self.data.X, np.vstack([result.w.T for result in results]) if solved else None)
         if hint:
             yield hint
 
@@ -239,7 +233,7 @@ class LossFitting:
         """Return what to do about an interval that rounding leaves wider than `tol`."""
         C = self.options.C * (1.0 if binary.weights is None else float(np.max(binary.weights)))
         if C >= SMALLEST_C or result.objective[0] > 0:
-            far = far_column(self.X, far_origin(Matrix(self.X)) if Intercept(self.options.intercept).grouped else None)
+            far = far_column(self.data.X, far_origin(Matrix(self.data.X)) if Intercept(self.options.intercept).grouped else None)
             if not far:
                 return "scale the columns of X, or pass a smaller C"
             subtract = f"subtract the mean of column {far}, which is far from 0 for its spread"

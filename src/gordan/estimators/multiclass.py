@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a classifier is fitted to: X as stored, the labels y, and the classes in order.
+
+    `weights` are the products of the `sample` weights with the class weights, which are the `factors` (for multilabel y see
+    `Planes`).
+    """
+
+    X: Any
+    y: Array
+    classes: Array
+    weights: Array | None
+    sample: Any = None
+    factors: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Binary:
     """One problem with two classes, or with all classes for the multinomial loss.
 
@@ -78,8 +94,8 @@ def binary_problems(fitting: Fitting | LossFitting) -> Iterator[Binary]:
     The weights include the class weights, except for multilabel y, where these are about having a label or not and differ between
     columns.
     """
-    kind, y, weights, word = fitting.kind, fitting.y, fitting.weights, fitting.words.label
-    classes, class_weight = fitting.classes.tolist(), fitting.options.class_weight
+    data, kind, word, class_weight = fitting.data, fitting.kind, fitting.words.label, fitting.options.class_weight
+    y, weights, classes = data.y, data.weights, data.classes.tolist()
     if kind == "multinomial":  # one problem for all classes
         yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
         return

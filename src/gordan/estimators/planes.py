@@ -26,7 +26,7 @@ from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
-from gordan.estimators.multiclass import Binary
+from gordan.estimators.multiclass import Binary, TrainingData
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
@@ -74,15 +74,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
         return kind(
             options=self,
-            X=storage,
-            y=labels,
-            classes=classes,
-            weights=weights,
+            data=TrainingData(storage, labels, classes, weights, sample_weight, factors),
             deadline=deadline,
             seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
             threads=1 if in_parallel else None,
-            sample=sample_weight,
-            factors=factors,
         )
 
     def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:

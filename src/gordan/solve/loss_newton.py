@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -134,6 +134,22 @@ class Hessian(NamedTuple):
 
 
 @dataclass(eq=False)
+class History:
+    """What conjugate gradients took so far, from which follows how they go on."""
+
+    largest_gradient: float = 0.0
+    last_gradient: float = 0.0
+    small: float = 0.0
+    """The length of a gradient that is small enough in the end."""
+    converged: bool = True
+    """Whether the last ones reached a residual that is small enough."""
+    most_steps: int = 0
+    """The largest number of steps so far."""
+    products: int = 0
+    """The number of products with AᵀhA so far, each of which is one step and costs two passes."""
+
+
+@dataclass(eq=False)
 class Newton:
     """The state of the method: w, the scores z = A w, and the factorization in use."""
 
@@ -141,7 +157,7 @@ class Newton:
     J: Array
     w: Array
     z: Array
-    time: Deadline = UNLIMITED
+    time: Deadline
     steps: int = 0
     hessian: Hessian | None = None
     factor: Any = None
@@ -150,16 +166,7 @@ class Newton:
     """Whether the factorization is no good as a preconditioner any more."""
     unaided: bool = False
     """Whether conjugate gradients without a factorization are tried first, and took few steps so far."""
-    largest_gradient: float = 0.0
-    last_gradient: float = 0.0
-    converged: bool = True
-    """Whether the last conjugate gradients reached a residual that is small enough."""
-    small: float = 0.0
-    """The length of a gradient that is small enough in the end."""
-    cg_steps: int = 0
-    """The largest number of steps of conjugate gradients so far."""
-    products: int = 0
-    """The number of products with AᵀhA so far, each of which is one step of conjugate gradients and costs two passes."""
+    cg: History = field(default_factory=History)
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None, time: Deadline) -> Newton:
@@ -212,7 +219,7 @@ class Newton:
 
     def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array, small: float = 0.0) -> bool:
         """Take one step, and return whether w changed; `small` is the length of a gradient that is small enough, if known."""
-        self.small = small
+        self.cg.small = small
         s = self.direction(gradient, curvature(self.z, alpha))
         slope = float(gradient @ s)
         if not slope < 0:
@@ -235,7 +242,7 @@ class Newton:
         columns, k = self.rows.d, len(active)
         if k == 0:
             return np.where(self.J > 0, -gradient, 0.0)
-        few = k <= (TUNING.few_sparse if self.rows.sparse and self.converged else TUNING.few_dense)
+        few = k <= (TUNING.few_sparse if self.rows.sparse and self.cg.converged else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
@@ -243,14 +250,14 @@ class Newton:
         most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
         if most >= 2:
             s = self._conjugate_gradients(gradient, h, np.array, most)
-            self.unaided = self.converged
+            self.unaided = self.cg.converged
             return s
         self.unaided = False
         reused = self.factor is not None and not self.stale
         most = min(steps_for_a_factor(self.rows, k), TUNING.most_cg) if reused else 0
         if most >= 2:
             s = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
-            self.stale = not self.converged
+            self.stale = not self.cg.converged
             return s
         if not self.time.affords(seconds_for_a_factor(self.rows, k, self.time.pace)):
             return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
@@ -269,7 +276,7 @@ class Newton:
 
     def _by_diagonal(self, h: Array) -> Callable[[Array], Array]:
         """Return the preconditioner made of the diagonal of J + AᵀhA, or none as long as few conjugate gradients are needed."""
-        if self.cg_steps <= TUNING.many_cg or self._squared is None:
+        if self.cg.most_steps <= TUNING.many_cg or self._squared is None:
             return np.array
         diagonal = self.J + self._squared.combine(h)
         self.rows.passes += 1
@@ -295,20 +302,20 @@ class Newton:
 
     def _conjugate_gradients(self, gradient: Array, h: Array, precondition: Callable[[Array], Array], most: int) -> Array:
         """Return the direction, with a residual that is a share of the gradient and shrinks faster than it."""
-        first = math.sqrt(float(gradient @ gradient))
-        self.largest_gradient = max(self.largest_gradient, first)
-        enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
-        aim, falls, self.last_gradient = TUNING.wanted * self.small, first <= 0.5 * self.last_gradient, first
-        if first > self.small and enough <= (TUNING.near_end * self.small if falls else aim):
+        cg, first = self.cg, math.sqrt(float(gradient @ gradient))
+        cg.largest_gradient = max(cg.largest_gradient, first)
+        enough = first * min(TUNING.forcing, math.sqrt(first / cg.largest_gradient)) if first > 0 else 0.0
+        aim, falls, cg.last_gradient = TUNING.wanted * cg.small, first <= 0.5 * cg.last_gradient, first
+        if first > cg.small and enough <= (TUNING.near_end * cg.small if falls else aim):
             enough = aim
         active = np.flatnonzero(h)
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
         if some and not self.rows.sparse:  # at least as many steps are expected as before
-            some = self.cg_steps * (self.rows.n - len(active)) > TUNING.taking_dense * len(active)
+            some = cg.most_steps * (self.rows.n - len(active)) > TUNING.taking_dense * len(active)
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         found = conjugate_gradients(lambda p: self.J * p + rows.curved(h, p), -gradient, enough, most, precondition, self.time)
-        self.converged, self.cg_steps = found.converged, max(found.steps, self.cg_steps)
-        self.products += found.steps
+        cg.converged, cg.most_steps = found.converged, max(found.steps, cg.most_steps)
+        cg.products += found.steps
         return found.s
 
 

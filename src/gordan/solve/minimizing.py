@@ -129,8 +129,6 @@ class Task:
     max_iter: int | None = None
     alpha: Array | None = None
     """Weights of the rows to start from, for methods that use them."""
-    continues: bool = True
-    """Whether C may be approached from below."""
     partial: bool = False
     """Whether the rows are a part that is solved first."""
     known: list[Array] = field(default_factory=list)
@@ -467,13 +465,16 @@ def _moment(found: Found, question: LossQuestion) -> Moment:
     return Moment(found.steps, math.nan, math.nan, *bracket, passes=passes, seconds=seconds, w_out=found.w)
 
 
-def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up."""
+def by_newton(task: Task, w: Array | None = None, continues: bool = True) -> Iterator[Found]:
+    """Yield a plane for each step of Newton's method for a smooth loss, until nothing improves or the time is up.
+
+    Unless it `continues`, C is not approached from below.
+    """
     first = _part_and_plane(task, by_newton) if w is None else None
     newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time)
     newton.unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
     waited, best, least = 0, math.inf, math.inf
-    may_continue = task.continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
+    may_continue = continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
     for _ in range(TUNING.most_steps):
         found, gradient = _evaluated(task, newton)
         yield found
@@ -760,7 +761,7 @@ def _continued(task: Task) -> Array:
     """Return a plane to start from, found for increasing shares of C, each from the plane before."""
     w = np.zeros(task.rows.d)
     for share in NEWTON.shares:
-        for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol, continues=False), w):
+        for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol), w, continues=False):
             w = found.w
             if found.bracket_width <= NEWTON.share_tol:
                 break

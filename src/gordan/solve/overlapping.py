@@ -152,7 +152,7 @@ def by_least_loss(question: Question, evidence: Evidence, decide_sign: Any) -> I
     A, budget, C = question.unit_rows.A, question.budget, 1.0
     newton = Newton.start(A, question.margin.intercept.exists, None, budget.time)
     p = np.ones(A.n)
-    while newton.products <= MAX_PRODUCTS and newton.steps <= MAX_LOSS_STEPS and not budget.spent:
+    while newton.cg.products <= MAX_PRODUCTS and newton.steps <= MAX_LOSS_STEPS and not budget.spent:
         v, w = newton.combine(p), newton.J * newton.w
         if float(np.linalg.norm(v)) <= CANCELLED * float(np.sum(p)):
             evidence.hints.cancelled = True
