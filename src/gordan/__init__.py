@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gordan.verdicts.margin import maximize_margin
     from gordan.verdicts.separate import separate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = [
     "BoundaryDisplay",
     "Certificate",
