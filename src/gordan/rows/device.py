@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -163,7 +164,7 @@ class Device(Storage):
         if w.ndim == 2:
             return self._block_scores(w, np.asarray(b), signs)
         if self._kernels is not None:
-            return self._run(w, float(b), signs, None, None)[1]
+            return self._run(w, float(b), signs, None, None, merged=False)[1]
         scores = self.X.new_empty(self.n, dtype=self.wide)
         v, unit = self._unit(w)
         v = torch_for().from_numpy(v).to(self.X.device, self.wide)
@@ -197,7 +198,10 @@ class Device(Storage):
     def combine(self, q: Any, threads: int) -> Array:
         if self._kernels is not None and q.ndim == 1:
             kernels, programs, cut = self._kernels
-            return self.to_host(kernels.run_combine(self.X, q, self.wide, programs, cut))
+            with self._waiting():
+                total: Any = kernels.run_combine(self.X, q, self.wide, programs, cut)
+            combined: Array = total.numpy().copy()
+            return combined
         total = torch_for().zeros((*q.shape[1:], self.d), dtype=torch_for().float64, device=self.X.device)
         for lo, hi in self._blocks():
             total += q[lo:hi].to(self.wide).movedim(0, -1) @ self.X[lo:hi].to(self.wide)
@@ -227,11 +231,10 @@ class Device(Storage):
         """Run the kernel once for each v, or two small matrix products for all of them, whichever is faster."""
         by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
         found, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
-        host = self.to_host(found)
-        tally = np.zeros((len(v), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
-        tally[:, :HIGH] = host[:, :, :HIGH].transpose(0, 2, 1)
+        tally = np.zeros((len(v), 5, found.shape[1]))  # no highest score: one that is infinite shows in the total
+        tally[:, :HIGH] = found[:, :, :HIGH].transpose(0, 2, 1)
         tally[:, SIGNED] *= scale
-        return Sums(tally, host[:, :, HIGH:] * scale), scores
+        return Sums(tally, found[:, :, HIGH:] * scale), scores
 
     @_within_memory
     def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
@@ -389,30 +392,41 @@ class Device(Storage):
             return kernels, 2, cut._replace(programs=1)
         return kernels, torch_for().cuda.get_device_properties(self.X.device).multi_processor_count, cut
 
-    def _run(self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None) -> tuple[Any, Any]:
-        """Run the fused kernel."""
+    def _run(
+        self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None, *, merged: bool = True
+    ) -> tuple[Any, Any]:
+        """Start the fused kernel, whose sums have to be waited for (see `_waiting`)."""
         assert self._kernels is not None
         kernels, programs, cut = self._kernels
-        packed: Any = np.empty(self.d + 2)
+        packed = np.empty(self.d + 2, self.sums)
         packed[:-2], packed[-2] = self._unit(v)
         packed[-1] = b
         # no need to wait: the copy is queued behind the previous pass, and its source is staged before the call returns
-        packed = torch_for().from_numpy(packed).to(self.wide).to(self.X.device, non_blocking=True)
+        there = torch_for().from_numpy(packed).to(self.X.device, non_blocking=True)
         order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
         found: tuple[Any, Any] = kernels.run_softmin(
-            self.X, packed, signs, log_p0, order, ends, count, self.narrow, programs, cut
+            self.X, there, signs, log_p0, order, ends, count, self.narrow, programs, cut, merged=merged
         )
         return found
 
-    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
-        """Run the fused kernel for each v; return its sums, (k, groups, 4 + d) in float64, and the scores."""
-        torch = torch_for()
-        passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
-        if len(passes) == 1:  # the common case, without a copy
-            return passes[0][0][None], passes[0][1][None]
-        return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Wait for the kernels that were started within, also if one of them fails."""
+        try:
+            yield
+        finally:
+            if self.X.is_cuda:
+                torch_for().cuda.current_stream(self.X.device).synchronize()
 
-    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Array, Any]:
+        """Run the fused kernel for each v; return its sums on the host, (k, groups, 4 + d) in float64, and the scores."""
+        with self._waiting():
+            passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
+        if len(passes) == 1:  # the common case, without a copy
+            return passes[0][0].numpy()[None], passes[0][1][None]
+        return np.stack([found.numpy() for found, _ in passes]), torch_for().stack([scores for _, scores in passes])
+
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Array, Any]:
         """Return the same from torch operations.
 
         Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights Q: X is read twice, however many
@@ -439,11 +453,11 @@ class Device(Storage):
             q *= y
             tally[:, :, SIGNED] += q.sum(-1)
             acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
-        return found, scores
+        return self.to_host(found), scores
 
     def _unit(self, v: Array) -> tuple[Array, float]:
         """Return v divided by a power of two near its largest entry, and that power: v/R must not underflow for a huge R."""
-        top = max(float(v.max()), -float(v.min()))
+        top = float(np.abs(v).max())
         exponent = min(math.frexp(top)[1], 1023) if 0 < top < math.inf else 0  # 2^1024 is beyond the floats
         if self.sums == "float32" and not -126 <= exponent <= 127:
             raise InputError(

@@ -209,9 +209,13 @@ def merge(
 
 
 def run_softmin(
-    X: Any, v: Any, signs: Any, log_p0: Any | None, order: Any, ends: Any, groups: int, narrow: Any, programs: int, cut: Plan
-) -> tuple[Any, Any]:
-    """Run one fused pass over the tensor X; return (groups, 4 + d) sums in float64 from `merge`, and scores in the type of v."""
+    X: Any, v: Any, signs: Any, log_p0: Any | None, order: Any, ends: Any, groups: int, narrow: Any, programs: int, cut: Plan,
+    *, merged: bool = True,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Start one fused pass over the tensor X; return (groups, 4 + d) sums in float64 from `merge`, and scores in the type of v.
+
+    The sums are in host memory (see `_merged`), and None unless `merged`.
+    """
     n, d = X.shape
     programs *= cut.programs
     scores = X.new_empty(n, dtype=v.dtype)
@@ -224,11 +228,11 @@ def run_softmin(
         ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, GROUPS=groups, UNIFORM=log_p0 is None,
         EVEN=cut.columns * cut.chunks == d, NARROW=X.element_size() < 8, STAGES=3,
     )  # fmt: skip
-    return _merged(tally, acc), scores
+    return _merged(tally, acc) if merged else None, scores
 
 
 def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
-    """Return Xᵀq in float64."""
+    """Start the sum Xᵀq and return it, in float64 and in host memory (see `_merged`)."""
     n, d = X.shape
     programs *= cut.programs
     acc = X.new_empty((1, programs, d), dtype=narrow)
@@ -240,17 +244,22 @@ def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
 
 
 def _merged(tally: Any | None, acc: Any) -> Any:
+    """Start `merge`, and return its sums in page-locked memory of the host.
+
+    The kernel writes them there itself, since a copy would take 0.07 ms more. They are not there, and their memory must not be
+    released, before the stream has been waited for.
+    """
     groups, parts, d = acc.shape
-    out = torch.empty((groups, 4 + d), dtype=torch.float64, device=acc.device)
-    # triton.cdiv and triton.next_power_of_2 take a hundredth of a millisecond each
+    out = torch.empty((groups, 4 + d), dtype=torch.float64, pin_memory=acc.is_cuda)
+    # triton.cdiv and triton.next_power_of_2 take a hundredth of a millisecond each; tiles of 128 × 16 take 1.5 times as long
     _start(
-        merge, (-(-d // 16), groups, 1), 4, (acc if tally is None else tally, acc, out, parts, d),
-        EVERY=1 << (parts - 1).bit_length(), PARTS=128, COLUMNS=16, WEIGHED=tally is not None,
+        merge, (-(-d // 8), groups, 1), 8, (acc if tally is None else tally, acc, out, parts, d),
+        EVERY=1 << (parts - 1).bit_length(), PARTS=512, COLUMNS=8, WEIGHED=tally is not None,
     )  # fmt: skip
     return out
 
 
-# Compiled kernels by the kinds of their arguments. Before Triton 3.3 they took other arguments than their functions.
+# Compiled kernels by their grid and the kinds of their arguments. Before Triton 3.3 they took other arguments than functions do.
 _compiled: dict[Any, Any] = {}
 DIRECTLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
 
@@ -263,11 +272,11 @@ def _start(kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple
     integer is whether it is 1, a multiple of 16, or beyond 32 bits.
     """
     kinds = [(x.dtype, x.data_ptr() % 16) if isinstance(x, torch.Tensor) else (x == 1, x % 16 == 0, x >> 31) for x in arguments]
-    key = kernel.fn.__name__, arguments[0].device, warps, *constants.values(), *kinds
+    key = kernel.fn.__name__, arguments[0].device, grid, warps, *constants.values(), *kinds
     known = _compiled.get(key)
     if known is not None:
-        known[grid](*arguments, *constants.values())
+        known(*arguments, *constants.values())
         return
     made = kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=True)
     if DIRECTLY and made is not None:  # the interpreter compiles nothing
-        _compiled[key] = made
+        _compiled[key] = made[grid]
