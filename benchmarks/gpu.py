@@ -114,7 +114,10 @@ def errors(A: rows.Rows, X: torch.Tensor, v: np.ndarray, signs: np.ndarray) -> t
 
 
 def levels(entries: int, d: int) -> list[dict]:
-    """One fused pass with vectors over rows on the device, with them brought to the host, and a round of a method."""
+    """One fused pass with vectors over rows on the device, with them brought to the host, and rounds of the methods.
+
+    "of its passes" is the time of a round divided by that of the fused passes that it takes.
+    """
     import gordan
     from gordan.dynamics import Sums
     from gordan.geometry import Simplex
@@ -124,9 +127,10 @@ def levels(entries: int, d: int) -> list[dict]:
     here, there = rows.of(X, signs), rows.of(X, signs, resident=True)
     v, log_p0 = np.full(d, 0.01), np.zeros(len(X))
     placed = there.to_storage(log_p0)
+    scaled, p_set = here.scaled(1 / here.radius()), Simplex(len(X))
 
-    def rounds(A: rows.Rows):
-        form = gordan.methods.smooth_perceptron().build(A.scaled(1 / A.radius()), Simplex(len(X)), Simplex(len(X)).centre)
+    def rounds(method: gordan.methods.Method, A: rows.Rows):
+        form = method.on(A, p_set, p_set.centre)
         state, sums, t = form.start(), Sums(), 0
 
         def play() -> None:
@@ -137,13 +141,22 @@ def levels(entries: int, d: int) -> list[dict]:
 
         return play
 
-    cases = {
-        "fused pass, vectors over rows stay on the device": lambda: there.softmin(v, placed),
-        "fused pass, log p0 copied there and scores back": lambda: here.softmin(v, log_p0),
-        "round of the Smooth Perceptron, vectors over rows stay on the device": rounds(there),
-        "round of the Smooth Perceptron, vectors over rows in NumPy": rounds(here),
-    }
-    return [{"what": name, "ms": wall(case)} for name, case in cases.items()]
+    fused = wall(lambda: there.softmin(v, placed))
+    found = [
+        {"what": "fused pass, vectors over rows stay on the device", "ms": fused},
+        {"what": "fused pass, log p0 copied there and scores back", "ms": wall(lambda: here.softmin(v, log_p0))},
+    ]
+    for name in gordan.methods.names():
+        entry = gordan.methods.get(name)
+        for method in (entry(form=form) for form in entry.forms):
+            if method.resident:
+                ms = wall(rounds(method, method.placed(scaled, p_set, checkpoint=False)))
+                found.append(
+                    {"what": f"round of {name} ({method.form})", "ms": ms, "of its passes": ms / (method.passes * fused)}
+                )
+    smooth = gordan.methods.smooth_perceptron()
+    ms = wall(rounds(smooth, scaled))
+    return [*found, {"what": "round of smooth_perceptron, vectors over rows in NumPy", "ms": ms, "of its passes": ms / fused}]
 
 
 def stack(entries: int, d: int, dtype: torch.dtype, sums: str, k: int) -> dict:

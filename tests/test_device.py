@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+from catalogue import every_method, supports
 from loss_problems import FAMILIES, KINDS
 from modes import CAN_BE_SET, MODES, REASON, mode
 from passes import Kept, log_total, passes_agree
+from problems import separable
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
 
@@ -302,6 +304,37 @@ def test_resident_rows(fused):
     assert there.scaled(2.0).resident
     with pytest.raises(InputError, match=r"60 rows; its shape is \(59,\)"):
         there.softmin(v, placed[1:])
+
+
+RESIDENT = {label: method for label, method in every_method().items() if method.resident}
+CLOSE = {np.float64: 1e-10, np.float32: 1e-5, np.float16: 2e-2}
+
+
+@pytest.mark.parametrize("dtype", list(CLOSE))
+@pytest.mark.parametrize("label", RESIDENT)
+def test_methods_leave_vectors_over_rows_on_the_device(label, dtype, monkeypatch):
+    """NumPy must not be given a tensor, which it could not read on a GPU; the rounds are those of rows in memory."""
+    method, problem = RESIDENT[label], separable(60, 6, 0.05, seed=3, halves=True)
+    A = problem.A.astype(dtype)
+    for sets in ({}, {"halves": problem.halves}):
+        if supports(method, sets) is not None:
+            continue
+        here = gordan.play(A.astype(np.float64), method, 30, **sets)
+        with monkeypatch.context() as context:
+            context.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
+            there = gordan.play(torch.from_numpy(A), method, 30, **sets)
+        for ours, theirs in ((here.p_bar, there.p_bar), (here.p_best, there.p_best), (here.upper, there.upper)):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=CLOSE[dtype])
+        np.testing.assert_allclose(here.lower, there.lower, rtol=0, atol=CLOSE[dtype])
+
+
+def test_a_checkpoint_and_caps_keep_vectors_over_rows_on_the_host():
+    A = rows.of(torch.from_numpy(separable(20, 3, 0.1, seed=1).A))
+    method = gordan.methods.smooth_perceptron()
+    assert method.placed(A, Simplex(20), checkpoint=False).resident
+    assert not method.placed(A, Simplex(20), checkpoint=True).resident
+    assert not method.placed(A, Simplex(20, caps=np.full(20, 0.1)), checkpoint=False).resident
+    assert not gordan.methods.get("perceptron")().placed(A, Simplex(20), checkpoint=False).resident
 
 
 @pytest.mark.parametrize("k", [2, 5])

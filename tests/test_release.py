@@ -36,8 +36,9 @@ WRONG = {
 def test_version_licence_and_date_are_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text()
-    version, date = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M).groups()
-    assert gordan.__version__ == version
+    (newest, when), *_ = headings = re.findall(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert gordan.__version__ == (f"{newest}.dev0" if when == "unreleased" else newest)
+    version, date = next(heading for heading in headings if heading[1] != "unreleased")  # the one that can be cited
     assert f"\nversion: {version}\ndate-released: {date}\n" in citation
     assert f"\nlicense: {project['license']}\n" in citation
     assert project["license"] == "BSD-3-Clause"

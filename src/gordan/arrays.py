@@ -34,6 +34,11 @@ def namespace(x: Any) -> Any:
     return np if isinstance(x, (np.ndarray, np.generic)) else sys.modules["torch"]
 
 
+def in_float64(x: Any) -> Any:
+    """Return an array or tensor of floats as float64."""
+    return x.astype(np.float64, copy=False) if isinstance(x, np.ndarray) else x.double()
+
+
 def aligned(x: Any) -> Any:
     """Return x, or a copy if it is an array that is not aligned for its type.
 

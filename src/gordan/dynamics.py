@@ -10,11 +10,11 @@ import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from gordan.arrays import Array, dot
+from gordan.arrays import Array, dot, in_float64, namespace
 from gordan.checkpoint import Checkpoint, compute, computed
 from gordan.errors import InputError
 from gordan.game import Game
@@ -104,7 +104,7 @@ class Protocol1:
         """Return the states of both learners, and the losses of w_0 = 0 and p_0 (a pass, if the w-player uses it as a hint)."""
         rows = self.game.rows
         first_loss = -rows.combine(self.game.p0) if self.w.hint == "last" else np.zeros(rows.d)
-        return Players(self.w.start(), self.p.start(), first_loss, np.zeros(rows.n))
+        return Players(self.w.start(), self.p.start(), first_loss, namespace(self.game.p0).zeros_like(self.game.p0))
 
     def round(self, state: Players, t: int) -> tuple[Players, Round]:
         """Play round t: return the state after it, and what was played."""
@@ -175,7 +175,7 @@ class Sums(NamedTuple):
             self.w + alpha * played.w,
             p,
             combination,
-            0.0 if played.scores is None else self.scores + alpha * played.scores,
+            0.0 if played.scores is None else self.scores + alpha * in_float64(played.scores),
             self.value + alpha * (dot(played.w, played.combination) - penalty),
             self.penalty + alpha * penalty,
             self.paid + alpha * game.paid(played.p),
@@ -291,7 +291,7 @@ class _Run:
         if self.moments and self.moments[-1].t == self.now.t:
             return False
         begin, passes = time.perf_counter(), self.rows.passes - self.looked
-        moment, self.best = _measure(self.form.game, self.now, self.best, self.scale)
+        moment, self.best = _measure(self.form.game, self.now, self.best, self.scale, with_p=self.callback is not None)
         self.looked = self.rows.passes - passes
         moment = replace(
             moment,
@@ -342,7 +342,7 @@ class _Run:
         played, sums = self.now.played, self.now.sums
         assert played is not None
         w = sums.w / sums.weight if played.output is None else played.output.w
-        shown = {"w": played.w, "p": played.p, "w_out": np.asarray(w), "p_bar": _p_bar(played, sums)}
+        shown = {"w": played.w, "p": played.p, "w_out": w, "p_bar": _p_bar(played, sums)}
         return replace(self.moments[-1], **{name: _read_only(x) for name, x in shown.items()})
 
 
@@ -421,12 +421,15 @@ def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
     )
 
 
-def _p_bar(played: Round, sums: Sums) -> Array:
-    return np.asarray(sums.p / sums.weight) if played.p_bar is None else played.p_bar
+def _p_bar(played: Round, sums: Sums) -> Any:
+    return sums.p / sums.weight if played.p_bar is None else played.p_bar
 
 
-def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, Best]:
-    """Return a moment without bound, passes and seconds, and the bracket updated by this round."""
+def _measure(game: Game, now: After, best: Best, scale: float, *, with_p: bool) -> tuple[Moment, Best]:
+    """Return a moment without bound, passes and seconds, and the bracket updated by this round.
+
+    The vectors over rows, which may have to be copied from a device, are in it if it is `with_p`.
+    """
     t, _, sums, played = now
     assert played is not None
     combination = np.asarray(sums.combination / sums.weight)
@@ -439,7 +442,7 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         output = played.output
     lowest = output.lowest
     if lowest is None and played.scores is not None and output.factor is not None:
-        lowest = output.factor * game.p_set.lowest(np.asarray(sums.scores / sums.weight))
+        lowest = output.factor * game.p_set.lowest(cast(Array, sums.scores / sums.weight))
     elif lowest is None:
         lowest = game.p_set.lowest(game.rows.scores(output.w))
     normalized = scale * game.lower(output.w, lowest)
@@ -469,9 +472,9 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         regret_p=regret_p,
         weight=sums.weight,
         w=_read_only(played.w),
-        p=_read_only(_on_host(game, played.p)),
+        p=_read_only(_on_host(game, played.p)) if with_p else None,
         w_out=_read_only(output.w),
-        p_bar=_read_only(_on_host(game, p_bar)),
+        p_bar=_read_only(_on_host(game, p_bar)) if with_p else None,
     )
     return moment, best
 

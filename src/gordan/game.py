@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, in_float64, namespace
 from gordan.errors import InputError
 from gordan.geometry import Ball, Entropy, LossCost, LossWeights, NoisySquare, Regularizer, SquaredNorm, dual_exponent, norm
 from gordan.rows import Rows, Softmin
@@ -38,7 +38,8 @@ class Response(NamedTuple):
     @property
     def p(self) -> Array:
         """The response p, computed on access because some callers need only its logarithm."""
-        return np.exp(self.log_p) if isinstance(self.log_p, np.ndarray) else self.log_p.exp()
+        p: Array = namespace(self.log_p).exp(in_float64(self.log_p))
+        return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ class Game:
     @cached_property
     def log_p0(self) -> Array:
         """The vector log p_0, stored with the rows if they are `resident`."""
-        log_p0 = np.log(self.p0)
+        log_p0: Array = namespace(self.p0).log(self.p0)
         return self.rows.to_storage(log_p0) if self.rows.resident else log_p0
 
     @cached_property

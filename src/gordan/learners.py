@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
-from gordan.arrays import Array, choose
+from gordan.arrays import Array, choose, namespace
 from gordan.errors import InputError
 from gordan.geometry import Domain, LossCost, Regularizer, Simplex, SquaredNorm
 
@@ -102,7 +102,7 @@ class Leader:
 
     def start(self) -> Losses:
         """Return the state without any losses."""
-        return Losses(np.zeros_like(self.reference), 0.0)
+        return Losses(namespace(self.reference).zeros_like(self.reference), 0.0)
 
     def play(self, state: Losses, alpha: float, guess: Array | None) -> Array:
         """Return z_t."""

@@ -94,7 +94,7 @@ def play(
     # the value of a loss depends on the length of w: the rows are not rescaled
     start, R = (p_set.start(rows.host(p0)), raw.playable_radius(method.norm)) if loss is None else (p_set.centre, 0.0)
     scaled = raw.scaled(1 / R) if R > 0 else raw
-    form: Any = method.on(scaled, p_set, start)
+    form: Any = method.on(method.placed(scaled, p_set, checkpoint=keeper is not None), p_set, start)
     if keeper is not None:
         facts: dict[str, Any] = {"task": "play", "method": method.name, "guarantee": method.guarantee.statement}
         facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, dot
+from gordan.arrays import Array, dot, namespace
 from gordan.errors import InputError
 from gordan.geometry.sets import Ball, Domain, Simplex, dual_exponent, dual_vector, norm
 
@@ -46,7 +46,8 @@ class Entropy:
 
     def gradient(self, z: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return 1.0 + np.log(z)
+            gradient: Array = 1.0 + namespace(z).log(z)
+        return gradient
 
     def divergence(self, z: Array, y: Array) -> float:
         return float(np.sum(_times_log(z, z) - _times_log(z, y) - z + y))
@@ -56,7 +57,7 @@ class Entropy:
         if not isinstance(domain, Simplex):
             raise InputError("the entropy needs a simplex; use SquaredNorm for w")
         log_p = domain.log_softmax(theta)
-        return np.exp(log_p), 1.0 + log_p
+        return namespace(log_p).exp(log_p), 1.0 + log_p
 
 
 @dataclass(frozen=True)

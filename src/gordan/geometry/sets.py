@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, vector, whole_number, zeros_and_ones
+from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, namespace, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 
 # Up to this many rows are sorted at once rather than partitioned.
@@ -98,13 +99,20 @@ class Simplex:
             raise InputError(f"p0[{row}] is {p[row]:.6g} of the total, above its cap {self.caps[row]:.6g}")
         return p
 
+    def placed(self, place: Callable[[Any], Any]) -> Simplex:
+        """Return the same set, without caps, for vectors where `place` brings the row numbers of its halves."""
+        found = replace(self)
+        if self.halves is not None:
+            object.__setattr__(found, "members", tuple(map(place, self.members)))
+        return found
+
     def diameter(self, p0: Array) -> float:
         """Return D = max_{p∈P} D_E(p, p_0), or an upper bound if the mass is not a sum of caps: the greedy Σ p_i log(cap_i/p_0i).
 
         It is log n on the simplex, ½(log n₊ + log n₋) on half-simplices, and log(1/ν) with the caps of ν.
         """
-        ceiling = self.mass if self.caps is None else self.caps
-        return max(0.0, -self.lowest(np.log(p0) - np.log(ceiling)))
+        ceiling = math.log(self.mass) if self.caps is None else np.log(self.caps)
+        return max(0.0, -self.lowest(namespace(p0).log(p0) - ceiling))
 
     def lowest(self, scores: Array) -> float:
         """Return min_{p∈P} p·scores: the minimum, half the sum of two minima, or with caps the tail mean (CVaR)."""
@@ -119,26 +127,27 @@ class Simplex:
 
     def vertex(self, scores: Array) -> Array:
         """Return a p∈P with p·scores lowest, by filling the smallest scores up to their caps."""
-        p = np.zeros(self.n)
+        xp = namespace(scores)
+        p: Array = xp.zeros_like(scores, dtype=xp.float64)
         for members in self.members:
             s = scores[members]
+            part = xp.zeros_like(s, dtype=xp.float64)
             if self.caps is None:
-                part = np.zeros(len(s))
-                part[np.argmin(s)] = self.mass
+                part[xp.argmin(s)] = self.mass
             else:
                 rows, weights = _filled(s, self.caps[members], self.mass)
-                part = np.zeros(len(s))
                 part[rows] = weights
             p[members] = part
         return p
 
     def log_softmax(self, theta: Array) -> Array:
         """Return log p for p = argmin_{p∈P} E(p) - θ·p, that is p_i = min(cap_i, κ e^{θ_i}) with κ per half."""
-        log_p = np.empty(self.n)
+        xp = namespace(theta)
+        log_p: Array = xp.empty_like(theta)
         for members in self.members:
-            z = theta[members] - np.max(theta[members])  # first: entries may be of the order of 10⁹, differences are not
+            z = theta[members] - theta[members].max()  # first: entries may be of the order of 10⁹, differences are not
             if self.caps is None:
-                log_p[members] = z - math.log(np.sum(np.exp(z)) / self.mass)
+                log_p[members] = z - math.log(xp.exp(z).sum() / self.mass)
             else:
                 log_p[members] = _capped(z, np.log(self.caps[members]), self.mass)
         return log_p
@@ -155,7 +164,7 @@ class Simplex:
     def contains(self, p: Array, tol: float = 1e-9) -> bool:
         """Return whether p is in P up to `tol`."""
         inside = bool((p >= -tol).all()) and (self.caps is None or bool((p <= self.caps + tol).all()))
-        return inside and all(abs(float(np.sum(p[members])) - self.mass) <= tol for members in self.members)
+        return inside and all(abs(float(p[members].sum()) - self.mass) <= tol for members in self.members)
 
 
 def fill_order(scores: Array, caps: Array, mass: float, side: Literal["left", "right"] = "left") -> tuple[Array, int]:

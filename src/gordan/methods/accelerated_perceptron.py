@@ -59,7 +59,7 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
             guarantee = replace(guarantee, length=lambda t, gamma: eta * gamma * t * (t + 1) / 2)
     plain = "its gradient form is about the plain exponential loss (use form='published')" if form == "gradient" else None
     passes, game = 2 if form == "game" else 1, form == "game"
-    return Method("accelerated_perceptron", form, 2.0, build, guarantee, passes, plain=plain, losses=game)
+    return Method("accelerated_perceptron", form, 2.0, build, guarantee, passes, plain=plain, losses=game, resident=True)
 
 
 class _State(NamedTuple):

@@ -64,7 +64,7 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
     if step in ("away", "pairwise"):
         plain = f"step {step!r} takes weight from one row"
         return Method("frank_wolfe", form, 2.0, build, guarantee, math.nan, plain=plain)
-    return Method("frank_wolfe", form, 2.0, build, guarantee, 2)
+    return Method("frank_wolfe", form, 2.0, build, guarantee, 2, resident=step == STEPS[0])
 
 
 class _Average(NamedTuple):
@@ -83,7 +83,7 @@ class _OpenLoop:
 
     def start(self) -> _Average:
         zero = np.zeros(self.game.rows.d)
-        return _Average(np.zeros(self.game.rows.n), zero, zero)
+        return _Average(0.0 * self.game.p0, zero, zero)
 
     def round(self, state: _Average, t: int) -> tuple[_Average, Round]:
         rows, theta, w = self.game.rows, 2 / (t + 1), state.combination

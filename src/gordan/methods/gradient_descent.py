@@ -34,7 +34,8 @@ def gradient_descent(*, form: str = "published") -> Method:
         return _Descent(Game(rows, p_set, p0))
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")
-    return Method("gradient_descent", form, 2.0, build, guarantee, 1, plain="it is about the plain exponential loss")
+    plain = "it is about the plain exponential loss"
+    return Method("gradient_descent", form, 2.0, build, guarantee, 1, plain=plain, resident=True)
 
 
 @register(
@@ -68,7 +69,7 @@ def normalized_gradient_descent(*, form: str = "published", step: str = "constan
         margin=lambda t, D, gamma: gamma - gap(t, D) / gamma,
         regrets=best_response_of_w,
     )
-    return Method("normalized_gradient_descent", form, 2.0, build, guarantee, 1 if form == "published" else 2)
+    return Method("normalized_gradient_descent", form, 2.0, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
 @dataclass(frozen=True, eq=False)

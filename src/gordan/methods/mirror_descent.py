@@ -62,7 +62,7 @@ def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "l
 
     promised = "8(p-1)/(T+1) + 4 D(1 + log T)/(eta T(T+1))" if linear else "(1 + log T)(2(p-1) + D/eta)/T"
     guarantee = Guarantee(f"gap <= {promised}", gap=gap, margin=root_margin(gap))
-    return Method("mirror_descent", form, p, build, guarantee, 1 if form == "published" else 2)
+    return Method("mirror_descent", form, p, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
 class _State(NamedTuple):

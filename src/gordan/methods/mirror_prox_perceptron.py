@@ -59,7 +59,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
         rounds=lambda D, gamma: 1.5 * math.sqrt(D) / gamma,
         regrets=lambda D, moves: Regrets(both=1.5 * math.sqrt(D)),
     )
-    return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 1 if form == "published" else 4)
+    return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 1 if form == "published" else 4, resident=True)
 
 
 class _State(NamedTuple):

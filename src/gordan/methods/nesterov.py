@@ -67,7 +67,7 @@ def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
         rounds=lambda D, gamma: math.sqrt((1 if p == 2 else 2) * (8 * (p - 1) * D + eta)) / gamma,
         regrets=lambda D, moves: Regrets(w=-moves.w, p=4 * D + moves.scores) if p == 2 else Regrets(w=0.0),
     )
-    return Method("nesterov", form, p, build, guarantee, 1 if form == "published" else 2)
+    return Method("nesterov", form, p, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
 class _State(NamedTuple):

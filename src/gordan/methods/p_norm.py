@@ -62,7 +62,7 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
         rounds=lambda D, gamma: bound * math.sqrt(D) / gamma,
         regrets=regrets,
     )
-    return Method("accelerated_p_norm_perceptron", form, p, build, guarantee, 2)
+    return Method("accelerated_p_norm_perceptron", form, p, build, guarantee, 2, resident=True)
 
 
 @register(
@@ -105,7 +105,7 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
         rounds=lambda D, gamma: math.sqrt(4 * D / step) / gamma,
         regrets=partial(erm_regrets, step),
     )
-    return Method("smooth_p_norm_perceptron", form, p, build, guarantee, 2)
+    return Method("smooth_p_norm_perceptron", form, p, build, guarantee, 2, resident=True)
 
 
 @register(
@@ -139,4 +139,4 @@ def box_perceptron(*, form: str = "game", p: float = 1.0) -> Method:
             bound=lambda t: math.sqrt(2 * size * game.D) / t,
         )
 
-    return Method("box_perceptron", form, p, build, Guarantee(f"gap <= sqrt(2 d^{2 / p - 1:.4g} D)/T"), 2)
+    return Method("box_perceptron", form, p, build, Guarantee(f"gap <= sqrt(2 d^{2 / p - 1:.4g} D)/T"), 2, resident=True)

@@ -72,7 +72,9 @@ class Method:
 
     `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy` methods play
     for the margin under noise, which differs from that of the data. `plain` says why the method supports neither caps nor halves.
-    `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has.
+    `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has. `resident` tells whether
+    vectors over rows may be tensors: the form only adds them, multiplies them by numbers, and passes them to rows, sets and
+    learners.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Method:
     noisy: bool = False
     plain: str | None = None
     losses: bool = False
+    resident: bool = False
 
     def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
         """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""
@@ -92,7 +95,17 @@ class Method:
                 f"{self.name} supports neither nu nor a free intercept: {self.plain}; "
                 "use an accelerated method, or intercept 'penalized' or 'none'"
             )
+        if rows.resident and self.resident:
+            p_set, p0 = p_set.placed(rows.to_storage_f64), rows.to_storage_f64(p0)
         return self.build(rows, p_set, p0)
+
+    def placed(self, rows: Rows, p_set: Any, *, checkpoint: bool) -> Rows:
+        """Return the rows, with vectors over rows left on a device if the form can do so.
+
+        A `checkpoint` holds them, and caps need sorted scores, so that both keep them on the host.
+        """
+        stays = self.resident and isinstance(p_set, Simplex) and p_set.caps is None and not checkpoint
+        return rows.residing() if stays and rows.storage.on_device else rows
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def robust_perceptron(*, form: str = "game", noise: float = 0.1, noise_norm: flo
         return two_players(Game(rows, p_set, p0, noise=Ball(rows.d, s, noise * rows.scale)), eta)
 
     guarantee = Guarantee(f"gap <= {2 / eta:g} D/(T(T+1)) under noise", gap=lambda t, D: 2 * D / (eta * t * (t + 1)))
-    return Method("robust_perceptron", form, 2.0, build, guarantee, 2, noisy=True, losses=True)
+    return Method("robust_perceptron", form, 2.0, build, guarantee, 2, noisy=True, losses=True, resident=True)
 
 
 def check_noise_norm(s: Any, name: str = "noise_norm") -> float:

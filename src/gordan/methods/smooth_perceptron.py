@@ -52,7 +52,7 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
         return _Smooth(game, 1 / eta) if form == "published" else two_players(game, eta)
 
     passes = 1 if form == "published" else 2
-    return Method("smooth_perceptron", form, 2.0, build, erm_guarantee(eta), passes, losses=form == "game")
+    return Method("smooth_perceptron", form, 2.0, build, erm_guarantee(eta), passes, losses=form == "game", resident=True)
 
 
 def two_players(game: Game, eta: float) -> Protocol1:
@@ -100,10 +100,8 @@ class _Smooth:
     mu0: float
 
     def start(self) -> _State:
-        rows = self.game.rows
-        p0 = rows.to_storage(self.game.p0) if rows.resident else self.game.p0
-        v = rows.combine(p0)
-        return _State(v, self.mu0, p0, v, None)
+        v = self.game.rows.combine(self.game.p0)
+        return _State(v, self.mu0, self.game.p0, v, None)
 
     def round(self, state: _State, t: int) -> tuple[_State, Round]:
         if state.response is None:

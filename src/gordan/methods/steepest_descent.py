@@ -83,7 +83,7 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
     promised = "((p-1) D + 1/2)/T" if plain else "(D + log(T)/2 + 1/2)/(2 (sqrt(T+1) - 1))"
     margin = root_margin(gap) if plain else lambda t, D, gamma: once_positive(gamma - gap(t, D))
     guarantee = Guarantee(f"gap <= {promised}", gap=gap, margin=margin, regrets=best_response_of_w)
-    return Method("steepest_descent", form, p, build, guarantee, 1 if form == "published" else 2)
+    return Method("steepest_descent", form, p, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
 def best_response_of_w(D: float, moves: Moves) -> Regrets:

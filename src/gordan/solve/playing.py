@@ -42,8 +42,6 @@ INNER_SHARE = 0.3
 # The round limits of the methods that solve a game in each round, and of all others.
 FEW_ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
 MAX_ROUNDS = 100_000
-# Methods and forms whose vectors over rows stay on the device, unless a checkpoint has to hold them or there are caps.
-RESIDENT = {("smooth_perceptron", "published")}
 # The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points are centred if the norm of their mean is at least this share of R.
@@ -168,8 +166,8 @@ class _Playing:
         question = self.question
         before = self._restored_notes()
         moved, R = self._played_rows(before)
-        rows = moved.scaled(1 / R) if R > 0 else moved
-        rows = rows.residing() if self._resides(rows) else rows
+        scaled = moved.scaled(1 / R) if R > 0 else moved
+        rows = self.method.placed(scaled, question.p_set, checkpoint=question.play.checkpoint is not None)
         try:
             trace = self._run(question.p_set.start(start), moved, rows, R)
         except KeyboardInterrupt:  # before the end of the first round, when there is only p_0
@@ -185,12 +183,6 @@ class _Playing:
             w, b = question.margin.intercept.played(trace.w_best)
             found = replace(found, w=w, b=b, p=question.p_set.centre if trace.p_best is None else trace.p_best)
         yield found
-
-    def _resides(self, rows: Rows) -> bool:
-        """Return whether vectors over rows can stay on a device."""
-        question, method = self.question, self.method
-        held = question.play.checkpoint is not None or question.p_set.caps is not None
-        return rows.storage.on_device and (method.name, method.form) in RESIDENT and not held
 
     def _run(self, p0: Array, moved: Rows, rows: Rows, R: float) -> Trace:
         """Run the method from p_0 until `_look` stops it. Only the method that was asked for writes checkpoints."""
