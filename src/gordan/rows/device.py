@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -106,6 +105,7 @@ class Device(Storage):
         self.narrow = torch.float64 if name == "float64" else torch.float32
         self._fused = X.is_cuda if fused is None else fused
         self._found_norms: dict[float, Any] = {}
+        self._passes: dict[int, Any] = {}  # fused passes that are not in use, by the number of groups
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -198,8 +198,10 @@ class Device(Storage):
     def combine(self, q: Any, threads: int) -> Array:
         if self._kernels is not None and q.ndim == 1:
             kernels, programs, cut = self._kernels
-            with self._waiting():
+            try:
                 total: Any = kernels.run_combine(self.X, q, self.wide, programs, cut)
+            finally:
+                self._wait()
             combined: Array = total.numpy().copy()
             return combined
         total = torch_for().zeros((*q.shape[1:], self.d), dtype=torch_for().float64, device=self.X.device)
@@ -230,11 +232,10 @@ class Device(Storage):
     ) -> tuple[Sums, Any]:
         """Run the kernel once for each v, or two small matrix products for all of them, whichever is faster."""
         by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
-        found, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
-        tally = np.zeros((len(v), 5, found.shape[1]))  # no highest score: one that is infinite shows in the total
-        tally[:, :HIGH] = found[:, :, :HIGH].transpose(0, 2, 1)
-        tally[:, SIGNED] *= scale
-        return Sums(tally, found[:, :, HIGH:] * scale), scores
+        sums, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
+        for scaled in (sums.tally[:, SIGNED], sums.acc):
+            scaled *= scale
+        return sums, scores
 
     @_within_memory
     def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
@@ -395,38 +396,32 @@ class Device(Storage):
     def _run(
         self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None, *, merged: bool = True
     ) -> tuple[Any, Any]:
-        """Start the fused kernel, whose sums have to be waited for (see `_waiting`)."""
+        """Start the fused pass and return it, with its scores; wait before its sums are read (see `_wait`)."""
         assert self._kernels is not None
         kernels, programs, cut = self._kernels
-        packed = np.empty(self.d + 2, self.sums)
-        packed[:-2], packed[-2] = self._unit(v)
-        packed[-1] = b
-        # no need to wait: the copy is queued behind the previous pass, and its source is staged before the call returns
-        there = torch_for().from_numpy(packed).to(self.X.device, non_blocking=True)
         order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
-        found: tuple[Any, Any] = kernels.run_softmin(
-            self.X, there, signs, log_p0, order, ends, count, self.narrow, programs, cut, merged=merged
-        )
-        return found
+        # taken by one thread only; a pass that is not waited for is not put back
+        run = self._passes.pop(count, None) or kernels.Pass(self.X, self.wide, self.narrow, count, programs, cut)
+        run.packed[:-2], run.packed[-2] = self._unit(v)
+        run.packed[-1] = b
+        return run, run.start(signs, log_p0, order, ends, merged=merged)
 
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """Wait for the kernels that were started within, also if one of them fails."""
+    def _wait(self) -> None:
+        """Wait for the kernels that have been started."""
+        if self.X.is_cuda:
+            torch_for().cuda.current_stream(self.X.device).synchronize()
+
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Sums, Any]:
+        """Run the fused kernel for each v; return its sums, still without the scale, and the scores."""
         try:
-            yield
+            runs = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
         finally:
-            if self.X.is_cuda:
-                torch_for().cuda.current_stream(self.X.device).synchronize()
+            self._wait()
+        sums = Sums(np.array([run.tally for run, _ in runs]), np.array([run.combination for run, _ in runs]))
+        self._passes[len(runs[0][0].combination)] = runs[0][0]
+        return sums, runs[0][1][None] if len(runs) == 1 else torch_for().stack([scores for _, scores in runs])
 
-    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Array, Any]:
-        """Run the fused kernel for each v; return its sums on the host, (k, groups, 4 + d) in float64, and the scores."""
-        with self._waiting():
-            passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
-        if len(passes) == 1:  # the common case, without a copy
-            return passes[0][0].numpy()[None], passes[0][1][None]
-        return np.stack([found.numpy() for found, _ in passes]), torch_for().stack([scores for _, scores in passes])
-
-    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Array, Any]:
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Sums, Any]:
         """Return the same from torch operations.
 
         Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights Q: X is read twice, however many
@@ -453,7 +448,10 @@ class Device(Storage):
             q *= y
             tally[:, :, SIGNED] += q.sum(-1)
             acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
-        return self.to_host(found), scores
+        on_host = self.to_host(found)
+        tallies = np.zeros((k, HIGH + 1, count))  # no highest score: one that is infinite shows in the total
+        tallies[:, :HIGH] = on_host[:, :, :HIGH].transpose(0, 2, 1)
+        return Sums(tallies, on_host[:, :, HIGH:]), scores
 
     def _unit(self, v: Array) -> tuple[Array, float]:
         """Return v divided by a power of two near its largest entry, and that power: v/R must not underflow for a huge R."""

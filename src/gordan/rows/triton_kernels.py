@@ -172,13 +172,13 @@ def combine(
 def merge(
     tally, acc, out, parts, d, EVERY: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHED: tl.constexpr
 ):  # fmt: skip
-    """Add the parts of one group in order, in float64: out = peak, total, signed, low, and the combination.
+    """Add the parts of one group in order, in float64, into `out`.
 
-    If not WEIGHED, there is no tally and every part counts once. EVERY is at least the number of parts, because the tally is read
-    at once; the combinations are read PARTS at a time.
+    It holds peak, total, signed and low of all groups, a place for each group that is left as it is, and the combinations. If not
+    WEIGHED, there is no tally and every part counts once. EVERY is at least the number of parts, because the tally is read at
+    once; the combinations are read PARTS at a time.
     """
     g, groups = tl.program_id(1), tl.num_programs(1)
-    out += g * (4 + d)
     tally += g * parts
     top = tl.full([], LEAST, tl.float64)
     if WEIGHED:
@@ -191,10 +191,10 @@ def merge(
             total = tl.load(tally + row + part, mask=part < parts, other=0.0).to(tl.float64)
             signed = tl.load(tally + 2 * row + part, mask=part < parts, other=0.0).to(tl.float64)
             low = tl.load(tally + 3 * row + part, mask=part < parts, other=float("inf")).to(tl.float64)
-            tl.store(out, top)
-            tl.store(out + 1, tl.sum(factor * total, 0))
-            tl.store(out + 2, tl.sum(factor * signed, 0))
-            tl.store(out + 3, tl.min(low, 0))
+            tl.store(out + g, top)
+            tl.store(out + groups + g, tl.sum(factor * total, 0))
+            tl.store(out + 2 * groups + g, tl.sum(factor * signed, 0))
+            tl.store(out + 3 * groups + g, tl.min(low, 0))
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     sums = tl.zeros([PARTS, COLUMNS], tl.float64)
     for start in range(0, parts, PARTS):
@@ -205,58 +205,85 @@ def merge(
         where = acc + (g * parts + i).to(tl.int64)[:, None] * d + j[None, :]
         tile = tl.load(where, mask=(i < parts)[:, None] & (j < d)[None, :], other=0.0).to(tl.float64)
         sums += tile * shrink[:, None]
-    tl.store(out + 4 + j, tl.sum(sums, 0), mask=j < d)
+    tl.store(out + 5 * groups + g * d + j, tl.sum(sums, 0), mask=j < d)
 
 
-def run_softmin(
-    X: Any, v: Any, signs: Any, log_p0: Any | None, order: Any, ends: Any, groups: int, narrow: Any, programs: int, cut: Plan,
-    *, merged: bool = True,
-) -> tuple[Any, Any]:  # fmt: skip
-    """Start one fused pass over the tensor X; return (groups, 4 + d) sums in float64 from `merge`, and scores in the type of v.
+class Pass:
+    """The fused pass over a tensor X: its buffers and compiled kernels, to be used again once its sums have been read.
 
-    The sums are in host memory (see `_merged`), and None unless `merged`.
+    What Python does before the kernel starts is time in which the device is idle, so that as little as possible is left to do.
     """
-    n, d = X.shape
-    programs *= cut.programs
-    scores = X.new_empty(n, dtype=v.dtype)
-    tally = X.new_empty((4, groups, programs), dtype=v.dtype)
-    acc = X.new_empty((groups, programs, d), dtype=narrow)
-    start = signs if log_p0 is None else log_p0
-    _start(
-        softmin, (groups * programs, 1, 1), cut.warps,
-        (X, X.stride(0), v, signs, start, order, ends, scores, tally, acc, n, d, programs),
-        ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, GROUPS=groups, UNIFORM=log_p0 is None,
-        EVEN=cut.columns * cut.chunks == d, NARROW=X.element_size() < 8, STAGES=3,
-    )  # fmt: skip
-    return _merged(tally, acc) if merged else None, scores
+
+    def __init__(self, X: Any, wide: Any, narrow: Any, groups: int, programs: int, cut: Plan) -> None:
+        self._X, self._groups, self._cut = X, groups, cut
+        d, self._parts = X.shape[1], programs * cut.programs
+        self._packed = torch.empty(d + 2, dtype=wide, pin_memory=X.is_cuda)
+        self._there = X.new_empty(d + 2, dtype=wide)
+        self._tally = X.new_empty((4, groups, self._parts), dtype=wide)
+        self._acc = X.new_empty((groups, self._parts, d), dtype=narrow)
+        self._sums = _summands(groups, d, X.is_cuda)
+        self._known: dict[Any, Any] = {}
+        # d entries of v, then unit and b, to be written before the pass starts
+        self.packed = self._packed.numpy()
+        # read them after the stream has been waited for
+        self.tally = self._sums[: 5 * groups].view(5, groups).numpy()
+        self.combination = self._sums[5 * groups :].view(groups, d).numpy()
+
+    def start(self, signs: Any, log_p0: Any | None, order: Any, ends: Any, *, merged: bool) -> Any:
+        """Start the pass and return its scores, in the type of v; its sums are computed only if `merged`."""
+        X, cut, there = self._X, self._cut, self._there
+        there.copy_(self._packed, non_blocking=True)
+        (n, d), start = X.shape, signs if log_p0 is None else log_p0
+        scores = X.new_empty(n, dtype=there.dtype)
+        arguments = X, X.stride(0), there, signs, start, order, ends, scores, self._tally, self._acc, n, d, self._parts
+        constants = {
+            "ROWS": cut.rows, "COLUMNS": cut.columns, "CHUNKS": cut.chunks, "GROUPS": self._groups, "UNIFORM": log_p0 is None,
+            "EVEN": cut.columns * cut.chunks == d, "NARROW": X.element_size() < 8, "STAGES": 3,
+        }  # fmt: skip
+        # the other tensors are always of the same kinds
+        kinds = log_p0 is None, signs.dtype, signs.data_ptr() % 16, start.dtype, start.data_ptr() % 16
+        known = self._known.get(kinds)
+        if known is None:
+            self._known[kinds] = _start(softmin, (self._groups * self._parts, 1, 1), cut.warps, arguments, constants)
+        else:
+            known(*arguments, *constants.values())
+        if merged:
+            _start_merge(self._tally, self._acc, self._sums)
+        return scores
 
 
 def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
-    """Start the sum Xᵀq and return it, in float64 and in host memory (see `_merged`)."""
+    """Start the sum Xᵀq and return it, in float64 and in host memory (see `_summands`)."""
     n, d = X.shape
     programs *= cut.programs
-    acc = X.new_empty((1, programs, d), dtype=narrow)
-    _start(
-        combine, (programs, 1, 1), cut.warps, (X, X.stride(0), q, acc, n, d, programs),
-        ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, EVEN=cut.columns * cut.chunks == d, STAGES=3,
-    )  # fmt: skip
-    return _merged(None, acc)[0, 4:]
+    acc, sums = X.new_empty((1, programs, d), dtype=narrow), _summands(1, d, X.is_cuda)
+    constants = {
+        "ROWS": cut.rows,
+        "COLUMNS": cut.columns,
+        "CHUNKS": cut.chunks,
+        "EVEN": cut.columns * cut.chunks == d,
+        "STAGES": 3,
+    }
+    _start(combine, (programs, 1, 1), cut.warps, (X, X.stride(0), q, acc, n, d, programs), constants)
+    _start_merge(None, acc, sums)
+    return sums[5:]
 
 
-def _merged(tally: Any | None, acc: Any) -> Any:
-    """Start `merge`, and return its sums in page-locked memory of the host.
+def _summands(groups: int, d: int, locked: bool) -> Any:
+    """Return zeros for the sums of `merge`, in page-locked memory of the host.
 
     The kernel writes them there itself, since a copy would take 0.07 ms more. They are not there, and their memory must not be
     released, before the stream has been waited for.
     """
+    return torch.zeros(groups * (5 + d), dtype=torch.float64, pin_memory=locked)
+
+
+def _start_merge(tally: Any | None, acc: Any, out: Any) -> None:
+    """Start `merge`."""
     groups, parts, d = acc.shape
-    out = torch.empty((groups, 4 + d), dtype=torch.float64, pin_memory=acc.is_cuda)
     # triton.cdiv and triton.next_power_of_2 take a hundredth of a millisecond each; tiles of 128 × 16 take 1.5 times as long
-    _start(
-        merge, (-(-d // 8), groups, 1), 8, (acc if tally is None else tally, acc, out, parts, d),
-        EVERY=1 << (parts - 1).bit_length(), PARTS=512, COLUMNS=8, WEIGHED=tally is not None,
-    )  # fmt: skip
-    return out
+    constants = {"EVERY": 1 << (parts - 1).bit_length(), "PARTS": 512, "COLUMNS": 8, "WEIGHED": tally is not None}
+    _start(merge, (-(-d // 8), groups, 1), 8, (acc if tally is None else tally, acc, out, parts, d), constants)
 
 
 # Compiled kernels by their grid and the kinds of their arguments. Before Triton 3.3 they took other arguments than functions do.
@@ -264,19 +291,22 @@ _compiled: dict[Any, Any] = {}
 DIRECTLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
 
 
-def _start(kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple[Any, ...], **constants: Any) -> None:
-    """Start a kernel; arguments and constants are in the order of its parameters.
+def _start(
+    kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple[Any, ...], constants: dict[str, Any]
+) -> Any | None:
+    """Start a kernel, and return what starts it again with arguments of the same kinds, if there is such a function.
 
-    Triton inspects every argument at each call, which takes up to 0.2 ms of Python; a kernel that was compiled for arguments of
-    the same kinds is started directly instead. The kind of a tensor is its type and its alignment to 16 bytes; the kind of an
-    integer is whether it is 1, a multiple of 16, or beyond 32 bits.
+    Arguments and constants are in the order of its parameters. Triton inspects every argument at each call, which takes up to
+    0.2 ms of Python; a kernel that was compiled for arguments of the same kinds is started directly instead. The kind of a tensor
+    is its type and its alignment to 16 bytes; the kind of an integer is whether it is 1, a multiple of 16, or beyond 32 bits.
     """
     kinds = [(x.dtype, x.data_ptr() % 16) if isinstance(x, torch.Tensor) else (x == 1, x % 16 == 0, x >> 31) for x in arguments]
     key = kernel.fn.__name__, arguments[0].device, grid, warps, *constants.values(), *kinds
     known = _compiled.get(key)
     if known is not None:
         known(*arguments, *constants.values())
-        return
+        return known
     made = kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=True)
     if DIRECTLY and made is not None:  # the interpreter compiles nothing
         _compiled[key] = made[grid]
+    return _compiled.get(key)
