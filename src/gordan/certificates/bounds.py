@@ -120,7 +120,7 @@ def near_bounds(values: Array) -> tuple[float, float]:
 
     Few values, and values that are all equal, get the narrower bounds of `sum_bounds`.
     """
-    if len(values) <= SUM_BLOCK or values.min() == values.max():
+    if len(values) <= SUM_BLOCK or _all_equal(values):
         return sum_bounds(values)
     total = near_sum(values)
     return down(total * (1 - (SUM_BLOCK + 2) * U)), up(total * (1 + (SUM_BLOCK + 2) * U))
@@ -131,7 +131,7 @@ def exact_sum(values: Array) -> tuple[int, int]:
 
     The mantissas of all values with the same exponent are added up as integers.
     """
-    if len(values) and values.min() == values.max():
+    if len(values) and _all_equal(values):
         return multiply(dyadic(float(values[0])), (len(values), 0))
     fractions, exponents = np.frexp(values)
     mantissas = np.ldexp(fractions, 53).astype(np.int64)
@@ -158,7 +158,7 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
 def fsum(values: Any) -> float:
     """Return the correctly rounded sum of values of one sign, as `math.fsum` does; ±∞ if it is beyond the floats."""
     if isinstance(values, np.ndarray):
-        if len(values) > SUM_BLOCK and values.min() == values.max():
+        if len(values) > SUM_BLOCK and _all_equal(values):
             return len(values) * float(values[0])  # rounded once, as the exact sum would be
         # most weights of a large problem are 0, and iterating over a list takes half the time
         values = values[values != 0].tolist()
@@ -166,6 +166,11 @@ def fsum(values: Any) -> float:
         return math.fsum(values)
     except OverflowError:
         return math.inf if values[0] >= 0 else -math.inf
+
+
+def _all_equal(values: Array) -> bool:
+    """Return whether all values are equal; a number that was broadcast to an array need not be read n times."""
+    return values.strides == (0,) or bool(values.min() == values.max())
 
 
 def norm_bound(size: Array, p: float, *, dual: bool) -> float:

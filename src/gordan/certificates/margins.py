@@ -25,7 +25,7 @@ from gordan.floats import ieee_floats
 from gordan.geometry import Ball
 from gordan.geometry.sets import level
 from gordan.intercepts import Intercept
-from gordan.rows import nonzero
+from gordan.rows import nonzero, over_rows
 
 # The largest number of rows whose exact scores are computed if the enclosures of the lowest scores are wide.
 MOST_EXACT_ROWS = 4096
@@ -179,13 +179,23 @@ class Margin:
         """Return for each group a lower bound on the mean of its lowest scores, filled up to the caps until it has its mass."""
         assert self.nu is not None
         mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
-        lo, hi = products.scores(b, self.signs, slack)
-        lows = [_tail_lower(lo[group], self.c[group], mass) for group in self.groups]
-        if exactly or not np.max(hi - lo) <= NARROW_WIDTH * sum(lows):
+        lows, width = self._tail_means(products, b, slack, mass)
+        # narrower enclosures move a mean by less than the width of the widest one
+        if exactly or not (width <= NARROW_WIDTH * sum(lows) or sum(lows) + len(lows) * width <= 0):
             products.sharpen(np.arange(self.X.n))
-            lo, hi = products.scores(b, self.signs, slack)
-            lows = [_tail_lower(lo[group], self.c[group], mass) for group in self.groups]
+            lows, _ = self._tail_means(products, b, slack, mass)
         return lows
+
+    def _tail_means(self, products: Products, b: float, slack: float, mass: float) -> tuple[list[float], float]:
+        """Return a lower bound on the tail mean of each group, and the width of the widest enclosure of a score."""
+        lo = np.empty(self.X.n)
+
+        def keep(part: slice, low: Array, high: Array) -> float:
+            lo[part] = low
+            return float(np.max(high - low))
+
+        width = max(products.each(keep, b, self.signs, slack))
+        return [_tail_lower(lo[group], self.c[group], mass) for group in self.groups], width
 
     @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
@@ -525,10 +535,16 @@ def _tail_lower(lo: Array, c: Array, mass: float) -> float:
         tau = level(lo, c, mass)
     if not math.isfinite(tau) or mass <= 0:
         return -math.inf
-    below = lo < tau
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = c[below] * (tau - lo[below]) * (1 + 8 * bounds.U)
-    if not np.isfinite(terms).all():
+
+    def excess_of(first: int, end: int) -> tuple[float, int]:
+        """Return an upper bound on the sum of the terms of some rows, but for underflow, and how many they are."""
+        below = np.flatnonzero(lo[first:end] < tau) + first
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = c[below] * (tau - lo[below]) * (1 + 8 * bounds.U)
+        return bounds.near_bounds(terms)[1], len(terms)
+
+    excesses, counts = zip(*over_rows(excess_of, len(lo)), strict=True)
+    if not all(map(math.isfinite, excesses)):
         return -math.inf
-    excess = bounds.sum_bounds(terms)[1] + len(terms) * bounds.TINY
+    excess = bounds.up(bounds.fsum(excesses)) + sum(counts) * bounds.TINY
     return bounds.down(tau - bounds.up(excess / mass))

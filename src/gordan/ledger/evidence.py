@@ -393,16 +393,18 @@ def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
     total = nu * float(np.sum(c))  # pairwise sums are off by some 40 units in the last place, for which `needed` leaves room
     # scaled up as far as the caps allow: the mass beyond νΣc makes up for rounding
     p = np.minimum(found * max(total, 1.0 / max(float(np.max(found / c)), bounds.TINY)), c)
+    needed = total * p_set.mass * (1 + 2e-14)
     for members in p_set.members:
-        needed = total * p_set.mass * (1 + 2e-14)
+        own, caps = p[members], c[members]
         for _ in range(50):
-            missing = needed - float(np.sum(p[members]))
+            missing = needed - float(np.sum(own))
             if missing <= 0:
                 break
-            room = (c - p)[members]
-            used = room * (p[members] > 0)
+            room = caps - own
+            used = room * (own > 0)
             room = used if used.any() else room
             if not room.any():
                 break
-            p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / float(np.sum(room))), c[members])
+            own = np.minimum(own + room * min(1.0, (missing * (1 + 1e-15)) / float(np.sum(room))), caps)
+        p[members] = own
     return p
