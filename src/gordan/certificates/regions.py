@@ -548,8 +548,9 @@ def _dense_norm_factor(d: int) -> float:
 def _distance(norms: Any, towards: Any, length: float) -> Any:
     """Return an upper bound on ‖x - o‖ for x·o ≥ towards and ‖o‖ = length.
 
-    ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², in which no term exceeds (‖x‖ + ‖o‖)²; rounding is at most 8u times that. Underflow is covered
-    by the TINY that is included in `towards`.
+    ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², in which no term exceeds (‖x‖ + ‖o‖)²; rounding is at most 8u times that. The root may be off
+    by 2u, which is one unit in the last place, and the product with the factor by u. Underflow is covered by the TINY that is
+    included in `towards`.
     """
     xp, whole = namespace(norms), norms + length
     squares = (norms * norms - 2.0 * towards) + length * length + 8 * U * whole * whole
