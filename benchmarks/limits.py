@@ -1,8 +1,9 @@
-"""How well limits of time are kept: `python benchmarks/limits.py [--limits 0.2 1] [--only nu] [--cpu]`.
+"""How well limits of time are kept: `python benchmarks/limits.py [--limits 0.2 1] [--only nu] [--cpu] [--dask]`.
 
 Every function on every storage and size, once on small data to compile what it needs, then with each limit. The promise is
 limit + 10% + 0.3 s; the last line gives the largest overrun beyond it. On a busy machine seconds are no measure of what a call
-does: `--cpu` has gordan read the CPU time of the process for the clock, which counts both threads of a pass.
+does: `--cpu` has gordan read the CPU time of the process for the clock, which counts both threads of a pass. `--dask` is about
+rows on two workers of one thread, which it starts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +93,28 @@ def cases(folder: Path) -> Iterator[Case]:
         yield f"table of 500, {name}, loss", lambda limit, X=table, Y=Y: gordan.minimize_loss(X, Y, tol=1e-9, time_limit=limit)
 
 
+def dask_cases(n: int = 200_000, d: int = 100) -> Iterator[Case]:
+    """The functions whose passes run on workers, on 50,000 rows and on all of them."""
+    import dask.array as da
+
+    r = np.random.default_rng(0)
+    X = r.normal(size=(n, d)).astype(np.float32)
+    means = r.normal(size=(d, 20))
+    noise = r.normal(size=(n, 20))
+    classes = np.argmax(X @ means + 4 * noise, axis=1)
+    y = (X @ means[:, 0] + noise[:, 0] > 0).astype(int)
+    for rows in (n // 4, n):
+        name, table = f"Dask {rows:,} × {d}", da.from_array(X[:rows], chunks=(rows // 8, d)).persist()
+        yield from functions(name, table, y[:rows])
+        for loss in ("squared_hinge", "logistic", "hinge", "multinomial"):
+            for labels in (y[:rows], classes[:rows]):
+                model = partial(gordan.LinearClassifier, loss, tol=1e-9)
+                yield (
+                    f"{name}, {len(set(labels))} classes, {loss}",
+                    lambda limit, X=table, y=labels, model=model: model(time_limit=limit).fit(X, y),
+                )
+
+
 def compile_all() -> None:
     """Everything once on small data of each storage."""
     r = np.random.default_rng(1)
@@ -106,16 +131,29 @@ def main() -> None:
     parser.add_argument("--limits", type=float, nargs="*", default=[0.2, 1.0, 5.0])
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     parser.add_argument("--cpu", action="store_true", help="seconds of CPU time")
+    parser.add_argument("--dask", action="store_true", help="rows on two workers instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    compile_all()
-    if options.cpu:
-        time.perf_counter = time.process_time
     worst = (0.0, "none")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, call in cases(Path(folder)):
+    with ExitStack() as open_until_end:
+        folder = Path(open_until_end.enter_context(tempfile.TemporaryDirectory()))
+        if options.dask:
+            from distributed import Client, LocalCluster
+
+            cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=folder)
+            open_until_end.enter_context(cluster)
+            open_until_end.enter_context(Client(cluster))
+            found = dask_cases()
+        else:
+            compile_all()
+            found = cases(folder)
+        if options.cpu:
+            time.perf_counter = time.process_time
+        for name, call in found:
             if options.only not in name:
                 continue
+            if options.dask:
+                call(1.0)  # workers compile
             for limit in options.limits:
                 begin = time.perf_counter()
                 answer = call(limit)
