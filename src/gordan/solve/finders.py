@@ -50,10 +50,9 @@ PROXIMAL_TOL = {"float32": 1e-4, "float64": 1e-9}
 # Largest share of rows on the wrong side of a plane at which playing on is worthwhile. Where classes overlap the share exceeds 6%
 # on every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
 MAX_WRONG_SHARE = 0.06
-# A search before a play needs time for this many passes: a pass for the keys of equal points, and the first rounds of the play.
-SEARCH_PASSES = 20.0
-# Entries of sparse rows from which such a search is worth its time: a play of fewer is short, even where it is in vain.
-MANY_SPARSE_ENTRIES = 1 << 18
+# The search for equal points before a play needs time for this many passes: a pass for the keys, and the first rounds of the
+# play.
+CONTRADICTION_PASSES = 20.0
 # Rows per column from which small data is searched for a witness before its margin: random labels are then almost never
 # separable.
 LIKELY_INSEPARABLE = 20
@@ -101,30 +100,25 @@ def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
 
-def _play_may_be_spared(question: Question, evidence: Evidence) -> bool:
-    """Return whether no callback or checkpoint needs the rounds of the play, and there is time for a search before it."""
+def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
+    """Return whether no callback or checkpoint needs the rounds of the play, and there is time for both."""
     play, budget = question.play, question.budget
     unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
-    return unwatched and SEARCH_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
-
-
-def _long_play_may_be_spared(question: Question, evidence: Evidence) -> bool:
-    few = question.rows.sparse and question.rows.entries < MANY_SPARSE_ENTRIES
-    return not few and _play_may_be_spared(question, evidence)
+    return unwatched and CONTRADICTION_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
 
 
 def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether there are so many rows per column that a plane rarely separates them, which a play would find out later."""
     many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
     small = many and _suits_interior_point(question, evidence) and question.margin.norm == 2
-    return small and _play_may_be_spared(question, evidence)
+    return small and _contradiction_may_spare_the_play(question, evidence)
 
 
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
     many = not question.rows.sparse and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
-    return many and overlapping.applies(question) and _play_may_be_spared(question, evidence)
+    return many and overlapping.applies(question) and _contradiction_may_spare_the_play(question, evidence)
 
 
 def _sparse(question: Question, evidence: Evidence) -> bool:
@@ -138,7 +132,7 @@ def _sparse_of_many_columns(question: Question, evidence: Evidence) -> bool:
 def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
     many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
-    return many and _sparse(question, evidence) and _long_play_may_be_spared(question, evidence)
+    return many and _sparse(question, evidence) and _contradiction_may_spare_the_play(question, evidence)
 
 
 def _well_scaled(question: Question, evidence: Evidence) -> bool:
@@ -283,7 +277,7 @@ def _by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], N
 # Above each line: what the finder proposes, for which data, and what it costs. A pass is a product with all n rows of d columns.
 FINDERS = (
     # Two equal points with different labels, or a row of zeros. Reads all entries at most once.
-    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_long_play_may_be_spared),
+    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_contradiction_may_spare_the_play),
     # Rows that cancel, of small data that is likely to overlap. About ten steps of n·d·min(n, d) multiplications.
     Finder("witness of an interior point", _sparing(separation.by_interior_witness), width=_likely_inseparable),
     # The plane of the largest margin, or rows that cancel, of small data. About ten steps as for its witness, for each.
