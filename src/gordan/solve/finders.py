@@ -100,25 +100,32 @@ def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
 
-def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
+def _may_be_spared_the_play(question: Question, evidence: Evidence) -> bool:
     """Return whether no callback or checkpoint needs the rounds of the play, and there is time for both."""
     play, budget = question.play, question.budget
     unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
     return unwatched and CONTRADICTION_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
 
 
+def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
+    """Return whether equal points are worth looking for: not in dense rows of which a short ascent leaves few with weight."""
+    if not _may_be_spared_the_play(question, evidence):
+        return False
+    return not (_dense_and_many(question, evidence) and overlapping.seems_separable(question))
+
+
 def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether there are so many rows per column that a plane rarely separates them, which a play would find out later."""
     many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
     small = many and _suits_interior_point(question, evidence) and question.margin.norm == 2
-    return small and _contradiction_may_spare_the_play(question, evidence)
+    return small and _may_be_spared_the_play(question, evidence)
 
 
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
     many = not question.rows.sparse and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
-    return many and overlapping.applies(question) and _contradiction_may_spare_the_play(question, evidence)
+    return many and overlapping.applies(question) and _may_be_spared_the_play(question, evidence)
 
 
 def _sparse(question: Question, evidence: Evidence) -> bool:
@@ -132,7 +139,7 @@ def _sparse_of_many_columns(question: Question, evidence: Evidence) -> bool:
 def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
     many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
-    return many and _sparse(question, evidence) and _contradiction_may_spare_the_play(question, evidence)
+    return many and _sparse(question, evidence) and _may_be_spared_the_play(question, evidence)
 
 
 def _well_scaled(question: Question, evidence: Evidence) -> bool:

@@ -15,6 +15,7 @@ Optim. Methods Softw. 17, 2002. Near the end the active rows stay the same and t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -85,23 +87,36 @@ def by_suspects(question: Question, evidence: Evidence, decide_sign: Any) -> Ite
 
     Costs at most two epochs, if there was no ascent before, and a few systems of d equations.
     """
-    problem, k, rng = question.counted, question.unit_rows.A.d, np.random.default_rng(question.budget.seed)
-    rows, x = np.arange(problem.X.n), evidence.p
-    if x is None:
-        if len(rows) > VISITED_PER_COLUMN * k:
-            rows = np.sort(rng.choice(rows, VISITED_PER_COLUMN * k, replace=False))
-            problem = problem.part(rows)
-        ascent, _ = ascent_of(question, problem)
-        ascent.run_epochs(1, seed=question.budget.seed)
-        if are_many(ascent.x, k):
-            ascent.run_epochs(1, seed=question.budget.seed + 1)
-        x = ascent.x
+    k, rng = question.unit_rows.A.d, np.random.default_rng(question.budget.seed)
+    if evidence.p is None:
+        rows, x = question.shared(short_ascent)
     else:
-        x = x[question.kept]
+        rows, x = np.arange(question.counted.X.n), evidence.p[question.kept]
     if are_many(x, k):
         # in proportion to x, with which the rows nearly cancel: the heaviest alone may be separable, being on the wrong side of w
         chosen = rng.choice(len(x), min(SUSPECTS_PER_COLUMN * k, int(np.count_nonzero(x))), replace=False, p=x / np.sum(x))
         yield from _from_rows(question, rows[np.sort(chosen)], rounds=1)
+
+
+def short_ascent(question: Question) -> tuple[Array, Array]:
+    """Return rows, all or a sample, and the weights that one or two epochs of ascent leave on them (two where these are many)."""
+    problem, k, seed = question.counted, question.unit_rows.A.d, question.budget.seed
+    rows = np.arange(problem.X.n)
+    if len(rows) > VISITED_PER_COLUMN * k:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, VISITED_PER_COLUMN * k, replace=False))
+        problem = problem.part(rows)
+    ascent, _ = ascent_of(question, problem)
+    ascent.run_epochs(1, seed=seed)
+    if are_many(ascent.x, k):
+        ascent.run_epochs(1, seed=seed + 1)
+    return rows, ascent.x
+
+
+def seems_separable(question: Question) -> bool:
+    """Return whether a short ascent leaves weight on few rows, as it does where a plane separates them."""
+    with contextlib.suppress(InputError), np.errstate(all="ignore"):
+        return not are_many(question.shared(short_ascent)[1], question.unit_rows.A.d)
+    return False  # products overflow
 
 
 def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Proposal]:
@@ -188,7 +203,7 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
     A, budget = question.unit_rows.A, question.budget
     rng, inside = np.random.default_rng(budget.seed), np.arange(A.n)
     if A.n > 2 * SAMPLED_ROWS_PER_COLUMN * A.d:
-        inside = np.unique(rng.integers(A.n, size=SAMPLED_ROWS_PER_COLUMN * A.d))
+        inside = np.sort(rng.choice(A.n, SAMPLED_ROWS_PER_COLUMN * A.d, replace=False, shuffle=False))
         A = A.take(inside)
     if not fits(16.0 * COPIES * A.entries):
         return
