@@ -7,9 +7,9 @@ what a checker finds for each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from gordan.certificates.regions import Place, Slopes, origin_of
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
-from gordan.rows import Block, available, in_threads
+from gordan.rows import Block, available, in_threads, over_rows
 
 # About how many rows times label vectors are processed at a time if there are many label vectors.
 TERMS_AT_ONCE = 1 << 20
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +74,17 @@ class Objectives:
                 parts.append(sums)
             whole = np.sum(parts, axis=0)
             longest, share = max(float(sums[-1, 0]) for sums in parts), CLAIM * sum_share(most, len(parts))
-            found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
+            i, column, alpha = map(np.concatenate, zip(*stated, strict=True))
             combinations = self._combined(given) if given.shape[1] else (v.T if self.intercept.in_norm else v[:-1].T)
-            for j, (w, offset, own) in enumerate(zip(W.T, b.tolist(), combinations, strict=True)):
-                plane, sums = self.intercept.joined(w.copy(), offset), whole[:-1, j].tolist()
-                optimum = proved_optimum(plane, offset, own.copy(), sums, longest, share, CLAIM, len(parts))
-                mine = np.flatnonzero(column == j)
-                found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
-        return found
+
+        @np.errstate(over="ignore", invalid="ignore")
+        def optimum_of(j: int) -> Optimum:
+            plane, sums = self.intercept.joined(W[:, j].copy(), float(b[j])), whole[:-1, j].tolist()
+            optimum = proved_optimum(plane, float(b[j]), combinations[j].copy(), sums, longest, share, CLAIM, len(parts))
+            mine = np.flatnonzero(column == j)
+            return replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum
+
+        return _of_planes(optimum_of, k, self.X.d)
 
     def _combined(self, alpha: Array) -> list[Array]:
         """Return Aᵀα for the weights of each label vector."""
@@ -96,15 +101,21 @@ class Objectives:
 
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
         """Return the places of the minimizers, as `Region.place` does for one; b are the intercepts of the planes."""
-        balls, kind = [optimum.ball for optimum in optima], self.intercept
-        centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
-        origin, ends = np.zeros(self.X.d), np.zeros((len(balls), 2))
+        kind, origin, ends = self.intercept, np.zeros(self.X.d), np.zeros((len(optima), 2))
+        radii, balls = zip(*_of_planes(lambda j: (optima[j].radius, optima[j].ball), len(optima), self.X.d), strict=True)
         if kind.grouped:
+            centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
             origin, own_origin = origin_of(self.X, self.c > 0)
             step, near = self._rows_at_a_time(len(balls)), self.X.inward(np.array([optimum.w for optimum in optima]).T, b)
             ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, own_origin, CLAIM, step).offsets(near)
-        facts = zip(optima, balls, ends, strict=True)
-        return [Place(kind, optimum.radius, radius, own, origin, m) for optimum, (m, radius), own in facts]
+        facts = zip(radii, balls, ends, strict=True)
+        return [Place(kind, radius, own, offset, origin, m) for radius, (m, own), offset in facts]
+
+
+def _of_planes(work: Callable[[int], Found], k: int, d: int) -> list[Found]:
+    """Return work(j) for each of k planes, which costs vectors of d numbers."""
+    parts = over_rows(lambda lo, hi: [work(j) for j in range(lo, hi)], k, d)
+    return [found for part in parts for found in part]
 
 
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
