@@ -16,7 +16,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
-from gordan.rows import BlockAscent, Rows, gram_product, stored
+from gordan.rows import BlockAscent, Rows, gram_product, lane_ranges, stored
 from gordan.solve import batches, block_ascent
 from gordan.solve.row_softmax import RowSoftmaxNewton
 
@@ -40,22 +40,22 @@ def table(y, k):
     return np.where(y[:, None] == np.arange(k), 1, -1).astype(np.int8)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("k", "dtype"), [(2, np.float32), (2, np.float64), (11, np.float64)])
 @pytest.mark.parametrize(("column", "free"), [(0.0, False), (1.0, False), (0.7, True)])
-def test_an_epoch_is_that_of_its_slow_twin(dtype, column, free):
-    """Row by row in the order in which the kernel visits them, in float64."""
-    X, y = text(60, 3, 0)
+def test_an_epoch_is_that_of_its_slow_twin(k, dtype, column, free):
+    """Row by row in the order in which the kernel visits them, in float64; for few and for many label vectors."""
+    X, y = text(60, k + 1, 0)
     X = X.astype(dtype)
-    signs = table(y, 3)[:, 1:].copy()
+    signs = table(y, k + 1)[:, 1:].copy()
     signs[5:9, 0] = 0
     rows = Rows(stored(X), np.ones(60, np.int8), constant=column > 0)
     squares, bend = np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(np.float64), np.linspace(0.2, 2.0, 60)
     ascent = BlockAscent(rows, signs, squares, bend, column, free)
-    dense, x, W = X.toarray().astype(np.float64), np.zeros((60, 2)), np.zeros((COLUMNS, 2))
-    last, offset = np.zeros(2), np.zeros(2)
+    dense, x, W = X.toarray().astype(np.float64), np.zeros((60, k)), np.zeros((COLUMNS, k))
+    last, offset = np.zeros(k), np.zeros(k)
     for _ in range(3):
         gap, value = ascent.run_epoch()
-        expected = np.zeros((2, 2))
+        expected = np.zeros((2, k))
         for i in ascent._order:
             for j in np.flatnonzero(signs[i]):
                 sign = signs[i, j]
@@ -73,6 +73,17 @@ def test_an_epoch_is_that_of_its_slow_twin(dtype, column, free):
         np.testing.assert_allclose(ascent.planes, W.T, atol=1e-5)
         np.testing.assert_allclose(ascent.intercepts, offset if free else column * last, atol=1e-5)
         np.testing.assert_allclose(ascent.scores(), dense @ W, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("k", "threads", "sizes"),
+    [(1, 2, [1]), (10, 1, [10]), (10, 2, [5, 5]), (20, 1, [6, 7, 7]), (20, 2, [10, 10]), (50, 2, 2 * [12, 13])],
+)
+def test_label_vectors_are_divided_so_that_all_threads_are_done_soon(k, threads, sizes):
+    """An ascent for sixteen takes half as long again as one for eight."""
+    ranges = lane_ranges(k, threads)
+    assert [hi - lo for lo, hi in ranges] == sizes
+    assert [i for lo, hi in ranges for i in range(lo, hi)] == list(range(k))
 
 
 @pytest.mark.parametrize("intercept", list(Intercept))

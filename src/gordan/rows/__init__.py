@@ -21,7 +21,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
 """
 
 from gordan.rows.accept import DUMMIES, column_names, host, nearby, stored
-from gordan.rows.block_ascent import LANES, BlockAscent, gram_product, lane_ranges
+from gordan.rows.block_ascent import BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
@@ -34,7 +34,6 @@ from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_sc
 
 __all__ = [
     "DUMMIES",
-    "LANES",
     "LONGEST_SUM",
     "SMALLEST_RADIUS",
     "Ascent",

@@ -17,13 +17,14 @@ from gordan.rows.storage import CACHE_LINE_BYTES
 from gordan.rows.threads import available
 from gordan.rows.threads import run as in_threads
 
-# The number of label vectors that one ascent processes at once, in float32: half a line of the cache.
-LANES = 8
+# How many label vectors one ascent processes at once, half a line of the cache or a whole one, and what an epoch costs then.
+LANES = {8: 1.0, 16: 1.5}
+FEW_LANES = min(LANES)
 
 
 @dataclass(eq=False)
 class BlockAscent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for up to `LANES` columns of `signs`.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the few columns of `signs`.
 
     A_i = y_i(x_i, `column`); a sign of 0 leaves the row out. The planes w = Σ x_i A_i are the columns of `W`, with their entries
     for the constant column in `last`. The `offset` is added to scores: if the intercept is `free`, it is b, the multiplier of
@@ -44,8 +45,9 @@ class BlockAscent:
     offset: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.x, self.W = np.zeros((self.rows.n, LANES), np.float32), _aligned(self.rows.storage.d)
-        self.last, self.offset = np.zeros(LANES), np.zeros(LANES)
+        self._lanes = lanes = (0,) * min(width for width in LANES if width >= self.count)
+        self.x, self.W = np.zeros((self.rows.n, len(lanes)), np.float32), _aligned(self.rows.storage.d, len(lanes))
+        self.last, self.offset = np.zeros(len(lanes)), np.zeros(len(lanes))
         self._order, self._stream = np.arange(self.rows.n, dtype=np.int64), np.array([self.seed], np.uint64)
         self._steps = self.squares + self.column**2
 
@@ -54,10 +56,10 @@ class BlockAscent:
         from gordan.rows.lanes import ascend_lanes
 
         kernel: Any = ascend_lanes
-        tally = np.zeros((2, LANES))
+        tally = np.zeros((2, len(self._lanes)))
         kernel(
             *_arrays(self.rows), self.signs, self.column, self.offset, self._order, self.bend, self._steps,
-            self.x, self.W, self.last, self._stream, tally,
+            self.x, self.W, self.last, self._stream, tally, self._lanes,
         )  # fmt: skip
         if self.free:
             self.offset += self.column * self.last
@@ -69,8 +71,8 @@ class BlockAscent:
         from gordan.rows.lanes import lane_scores
 
         kernel: Any = lane_scores
-        scores = np.empty((self.rows.n, LANES), np.float32)
-        kernel(*_arrays(self.rows), self.W, scores)
+        scores = np.empty((self.rows.n, len(self._lanes)), np.float32)
+        kernel(*_arrays(self.rows), self.W, scores, self._lanes)
         return scores[:, : self.count].astype(np.float64)
 
     @property
@@ -105,20 +107,26 @@ def gram_product(rows: Rows, Q: Array) -> Array:
     sizes[~(sizes > 0)] = 1.0
 
     def work(lo: int, hi: int) -> None:
-        q, W = np.zeros((n, LANES), np.float32), _aligned(rows.storage.d)
+        lanes = (0,) * FEW_LANES
+        q, W = np.zeros((n, FEW_LANES), np.float32), _aligned(rows.storage.d, FEW_LANES)
         q[:, : hi - lo] = Q[:, lo:hi] / sizes[lo:hi]
-        down(*arrays, q, W)
-        up(*arrays, W, q)
+        down(*arrays, q, W, lanes)
+        up(*arrays, W, q, lanes)
         found[:, lo:hi] = q[:, : hi - lo] * sizes[lo:hi]
 
-    in_threads(work, lane_ranges(k), available() if rows.threads is None else rows.threads)
+    in_threads(work, _ranges(k, FEW_LANES), available() if rows.threads is None else rows.threads)
     rows.passes += 2
     return found
 
 
-def lane_ranges(k: int) -> list[tuple[int, int]]:
-    """Return ranges (lo, hi) of k label vectors that fit into the lanes, of sizes as equal as possible."""
-    blocks = -(-k // LANES)
+def lane_ranges(k: int, threads: int) -> list[tuple[int, int]]:
+    """Return ranges (lo, hi) of k label vectors, each for one ascent, with which so many threads are done soonest."""
+    return _ranges(k, min(LANES, key=lambda width: (-(-len(_ranges(k, width)) // threads) * LANES[width], width)))
+
+
+def _ranges(k: int, most: int) -> list[tuple[int, int]]:
+    """Return as few ranges (lo, hi) of k numbers as possible with at most so many in each, of sizes as equal as possible."""
+    blocks = -(-k // most)
     return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
 
 
@@ -128,8 +136,8 @@ def _arrays(rows: Rows) -> Any:
     return rows.storage.arrays
 
 
-def _aligned(d: int) -> Array:
-    """Return zeros (d × LANES) in float32, where no row is in two lines of the cache."""
-    whole = np.zeros(4 * LANES * d + CACHE_LINE_BYTES, np.uint8)
+def _aligned(d: int, lanes: int) -> Array:
+    """Return zeros (d × lanes) in float32, where no row is in two lines of the cache."""
+    whole = np.zeros(4 * lanes * d + CACHE_LINE_BYTES, np.uint8)
     begin = -whole.ctypes.data % CACHE_LINE_BYTES
-    return whole[begin : begin + 4 * LANES * d].view(np.float32).reshape(d, LANES)
+    return whole[begin : begin + 4 * lanes * d].view(np.float32).reshape(d, lanes)

@@ -1,6 +1,6 @@
-"""Dual coordinate ascent for the squared hinge of several label vectors of sparse rows, eight of them at once.
+"""Dual coordinate ascent for the squared hinge of several label vectors of sparse rows, eight or sixteen of them at once.
 
-Most of the time of an epoch is spent on reading the entries of X and finding their places in w, which is shared by the eight. The
+Most of the time of an epoch is spent on reading the entries of X and finding their places in w, which is shared by them. The
 weights α of the ascent prove a much narrower interval than the weights that follow from w, whose errors are multiplied by C. They
 are returned, and no other method is needed for a final step.
 """
@@ -67,6 +67,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
     n, k = signs.shape
     squares = rows.squares() - float(rows.constant) ** 2
     column = 0.0 if not kind.exists else math.sqrt(float(np.mean(squares))) if kind.grouped else 1.0
+    threads = budget.threads or available()
     found = Together(np.zeros((k, rows.d)), np.zeros((n, k)), np.zeros(k, np.int64))
     halted = threading.Event()
     if not c.all():
@@ -84,7 +85,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
             found.epochs[lo:hi][~near] = 0
 
     try:
-        in_threads(work, lane_ranges(k), budget.threads or available())
+        in_threads(work, lane_ranges(k, threads), threads)
     finally:
         halted.set()
     rows.passes += 2.0 * float(found.epochs.max(initial=0))
