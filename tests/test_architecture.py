@@ -94,13 +94,13 @@ def test_walks(start, work, tmp_path):
 
 def test_everything_public_says_what_it_is():
     """Modules, classes and functions without an underscore have a docstring, and methods and properties, unless they are what
-    a protocol of their room asks for: that is said once, there."""
+    a protocol of their package asks for: that is said once, there."""
     source = Path(gordan.__file__).parent
     trees = {path.relative_to(source): ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")}
     silent, looked = [], 0
     for path, tree in trees.items():
-        room = [other for name, other in trees.items() if name.parts[0] == path.parts[0]]
-        said_once = {method.name for other in room for method in asked_for(other)}
+        package = [other for name, other in trees.items() if name.parts[0] == path.parts[0]]
+        said_once = {method.name for other in package for method in asked_for(other)}
         for node in [tree, *public(tree)]:
             looked += 1
             if not ast.get_docstring(node) and getattr(node, "name", "") not in said_once:

@@ -186,6 +186,13 @@ def test_callbacks_are_not_charged_to_the_method(clock):
     assert 10 <= trace.seconds[-1] < 100
 
 
+@pytest.mark.parametrize("name", methods.names())
+def test_every_method_states_its_guarantee_and_has_an_example(name):
+    text = methods.get(name).factory.__doc__
+    assert "Guarantee" in text
+    assert ">>> " in text
+
+
 def test_registry_lists_and_extends():
     entry = methods.get("nesterov")
     assert entry.reference
@@ -220,9 +227,9 @@ def test_import_is_light():
     code = (
         "import sys, gordan; "
         "heavy = {'numba', 'scipy', 'flint', 'sklearn', 'pandas', 'matplotlib', 'typer', 'rich', 'torch'} & set(sys.modules); "
-        "rooms = {'gordan.datasets', 'gordan.report', 'gordan.plots'}; "
-        "assert not heavy | rooms & set(sys.modules), heavy; assert {name[7:] for name in rooms} <= set(dir(gordan)); "
-        "assert {getattr(gordan, name[7:]) for name in rooms} == {sys.modules[name] for name in rooms}; "
+        "packages = {'gordan.datasets', 'gordan.report', 'gordan.plots'}; "
+        "assert not heavy | packages & set(sys.modules), heavy; assert {name[7:] for name in packages} <= set(dir(gordan)); "
+        "assert {getattr(gordan, name[7:]) for name in packages} == {sys.modules[name] for name in packages}; "
         "gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

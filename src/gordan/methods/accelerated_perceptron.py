@@ -37,6 +37,12 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
 
     Guarantee (matched): normalized margin ≥ γ - 2D/(ηγT(T+1)), and ‖v_T‖ ≥ ηγT(T+1)/2.
 
+    >>> import gordan, numpy as np
+    >>> A = [[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]]
+    >>> published, game = (gordan.play(A, accelerated_perceptron(form=form), 100) for form in ("published", "game"))
+    >>> bool(np.allclose(published.normalized_margin, game.normalized_margin))  # both forms are the same method
+    True
+
     Implements: Algorithm 2, Proposition 2, Theorem 3, Lemma 5
     """
     choose("form", form, ("published", "gradient", "game"))

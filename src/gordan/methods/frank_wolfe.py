@@ -39,6 +39,14 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
     none.
 
     Guarantee: gap ≤ 8/(T+1) for θ = 2/(t+1); by line search ‖Aᵀp_T‖² ≤ 1/T as long as no margin min A_i·Aᵀp_t has been positive.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], frank_wolfe(), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], frank_wolfe(step="away"), 200)
+    >>> bool(trace.gap[-1] < 1e-6)  # a linear rate
+    True
     """
     choose("form", form, ("published", "game"))
     choose("step", step, STEPS if form == "published" else STEPS[:1])

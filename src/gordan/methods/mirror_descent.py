@@ -37,6 +37,11 @@ def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "l
 
     Guarantee, for rows with ‖A_i‖_p ≤ 1: gap ≤ (1 + ln T)(2(p-1) + D/η)/T constant,
     8(p-1)/(T+1) + 4D(1 + ln T)/(ηT(T+1)) linear.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], mirror_descent(p=3.0), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
     """
     choose("form", form, ("published", "game"))
     choose("weights", weights, ("constant", "linear"))

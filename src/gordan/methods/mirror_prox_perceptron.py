@@ -35,6 +35,12 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
     Guarantee: ‖Aᵀp̄_T‖ - γ(w̄_T) ≤ 1.5√D/T: a positive margin for T > 1.5√D/γ, and where γ* = 0 an ε-certificate
     ‖Aᵀp̄_T‖ ≤ ε for T ≥ 1.5√D/ε.
 
+    >>> import gordan, numpy as np
+    >>> A = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])  # no plane through 0 separates these rows
+    >>> trace = gordan.play(A, mirror_prox_perceptron(), 200)
+    >>> bool(np.linalg.norm(trace.p_bar @ A) / trace.scale <= trace.bound[-1])  # the ε-certificate
+    True
+
     Implements: Algorithm 5, Theorem 6, Proposition 3, Lemma 6, Theorem 7
     """
     choose("form", form, ("published", "game"))

@@ -38,6 +38,11 @@ def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
 
     Guarantee: gap ≤ (8(p-1)D + (q-1)/4)/(T(T+1)) for rows with ‖A_i‖_p ≤ 1; for p = 2 normalized margin of s_T ≥ γ - gap/γ.
 
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], nesterov(), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
+
     Implements: Algorithm 3, Theorem 4
     """
     choose("form", form, ("published", "game"))

@@ -32,6 +32,11 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
 
     Guarantee: max_{‖w‖_q≤1} g(w, p̄_T) - γ(w̄_T) ≤ √(2(p-1)D)/T, so γ(w̄_T) > 0 once T > √(2(p-1)D)/γ.
 
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], accelerated_p_norm_perceptron(p=3.0), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
+
     Implements: Algorithm 4, Theorem 5
     """
     choose("form", form, ("game",))
@@ -77,6 +82,11 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
     average of Aᵀp; p with FTRL⁺[E, p_0, η], η = (q-1)/4 unless a smaller one is given.
 
     Guarantee: ½‖Aᵀp̄_T‖_p² - m(w̄_T) ≤ 2D/(ηT(T+1)) = 8(p-1)D/(T(T+1)); where γ² > 2·gap, normalized margin ≥ √(γ² - 2·gap).
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], smooth_p_norm_perceptron(p=3.0), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
     """
     choose("form", form, ("game",))
     p = check_norm(p)
@@ -122,6 +132,11 @@ def box_perceptron(*, form: str = "game", p: float = 1.0) -> Method:
     η_w = √(d^{2/p-1}/(2D)).
 
     Guarantee: ‖Aᵀp̄_T‖_p - γ(w̄_T) ≤ √(2d^{2/p-1}D)/T.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], box_perceptron(p=1.0), 1000)
+    >>> print(trace.w_best.round(3), [round(end, 3) for end in trace.bracket])
+    [1.   0.25] [1.75, 1.75]
     """
     choose("form", form, ("game",))
     p = check_norm(p, 1.0, math.nextafter(2.0, 1.0))

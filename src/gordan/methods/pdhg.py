@@ -46,6 +46,14 @@ def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) 
 
     Guarantee for that pair, without restarts: ‖Aᵀp̄_T‖ - γ(w̄_T) ≤ (1/(2τ) + max_p ‖p - p_0‖²/(2σ))/T. For (w_t, p_t) it is
     false, and ½(1/√τ + max_p ‖p - p_0‖/√σ)²/T holds.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], pdhg(), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], pdhg(restart=True), 1000)
+    >>> bool(trace.gap[-1] < 1e-6)
+    True
     """
     choose("form", form, ("published", "game"))
     choose("restart", restart, (False, True) if form == "published" else (False,))

@@ -29,6 +29,12 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
     Guarantee: at most 1/γ² mistakes, so it has finished in round 1/γ² + 1. p_0 plays no part. `output` is "last" or "average"
     (of w over the rounds). The mistakes, counted per row, are a distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above; it
     is at most 1/√T, which is `trace.bound`.
+
+    >>> import gordan, numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 2.0]])
+    >>> trace = gordan.play(A, perceptron(), 100)
+    >>> trace.status, int(trace.t[-1]), bool((A @ trace.w > 0).all())
+    ('finished', 3, True)
     """
     choose("form", form, ("published",))
     return _baseline("perceptron", 2.0, output)
@@ -43,6 +49,12 @@ def p_norm_perceptron(*, form: str = "published", p: float = 3.0, output: str = 
     """Run Gentile's p-norm Perceptron: θ += A_i on a mistake, w = ∇½‖θ‖_p².
 
     Guarantee: at most (p-1)/γ² mistakes, for rows with ‖A_i‖_p ≤ 1 and γ the largest margin over ‖w‖_q ≤ 1.
+
+    >>> import gordan, numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 2.0]])
+    >>> trace = gordan.play(A, p_norm_perceptron(p=4.0), 100)
+    >>> trace.status, int(trace.t[-1]), bool((A @ trace.w > 0).all())
+    ('finished', 3, True)
     """
     choose("form", form, ("published",))
     return _baseline("p_norm_perceptron", check_norm(p), output)

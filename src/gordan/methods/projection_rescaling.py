@@ -34,6 +34,12 @@ def projection_rescaling(*, form: str = "published") -> Method:
     Guarantee: each phase at least doubles the largest Πx_i over the x of that space with 0 ≤ x ≤ 1, so that there are at most
     log₂(1/Π(p_i/max p)) of them, for every solution p. If there is no solution, it does not end except by rounding: only an exact
     check may claim one. The output w solves D⁻¹Aw = z - Pz, and separates if that is positive.
+
+    >>> import gordan, numpy as np
+    >>> A = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])
+    >>> trace = gordan.play(A, projection_rescaling(), 1000)
+    >>> trace.status, bool((trace.p > 0).all()), bool(np.linalg.norm(trace.p @ A) < 1e-12)
+    ('finished', True, True)
     """
     choose("form", form, ("published",))
 

@@ -57,6 +57,12 @@ def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smoot
     regularized game: 3d√(8D) rounds of `smooth_perceptron` (η = ½), 9d² of `perceptron` and of `frank_wolfe` by line search,
     4.5d√D of `mirror_prox_perceptron`. In floats it ends undecided once the condition of W is above 1e14. It finds a separator,
     not the margin, and supports neither nu nor halves.
+
+    >>> import gordan, numpy as np
+    >>> A = np.array([[1.0, 0.0], [-1.0, 1e-6]])  # a margin of 5e-7
+    >>> trace = gordan.play(A, rescaled_perceptron(), 1000)
+    >>> trace.status, bool((A @ trace.w > 0).all())
+    ('finished', True)
     """
     choose("form", form, ("published", "game"))
     choose("step", step, ("adaptive", "plain"))

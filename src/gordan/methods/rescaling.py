@@ -30,6 +30,15 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
     Odd rounds are those of the first, even rounds those of the second; it ends when one of them has found what it looks for.
 
     Guarantee: that of each, with twice the rounds. On rows that can be separated in the weak sense only, neither needs to end.
+
+    >>> import gordan, numpy as np
+    >>> A = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])
+    >>> trace = gordan.play(A, rescaling(), 1000)  # weights with Aᵀp = 0
+    >>> trace.status, bool(np.linalg.norm(trace.p @ A) < 1e-12)
+    ('finished', True)
+    >>> trace = gordan.play(A[:2], rescaling(), 1000)  # a separator
+    >>> trace.status, bool((A[:2] @ trace.w > 0).all())
+    ('finished', True)
     """
     choose("form", form, ("published",))
     played = basic_method(basic, form)

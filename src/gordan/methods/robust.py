@@ -29,6 +29,11 @@ def robust_perceptron(*, form: str = "game", noise: float = 0.1, noise_norm: flo
 
     Guarantee (η ≤ 1/2): ½‖Aᵀp̄_T - Π(Aᵀp̄_T)‖² - m(w̄_T) ≤ 2D/(ηT(T+1)). Any w and p give
     (γ(w) - ε‖w‖_r)/‖w‖ ≤ γ_ε ≤ ‖Aᵀp - Π(Aᵀp)‖, and no w withstands the noise if and only if some p has ‖Aᵀp‖_s ≤ ε.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], robust_perceptron(noise=0.1), 1000)
+    >>> [round(end, 3) for end in trace.bracket]  # the margin without noise is 7/√17 = 1.698
+    [1.598, 1.598]
     """
     choose("form", form, ("game",))
     noise, s = positive(noise, "noise"), check_noise_norm(noise_norm)

@@ -65,6 +65,11 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
     η = q-1, v_T = (q-1)Σw_t. Normalized: g = pᵀAw on ‖w‖_q ≤ 1, α_t = η_t, η = 1, v_T = Ση_t w_t.
 
     Guarantee, for rows with ‖A_i‖_p ≤ 1: gap ≤ ((p-1)D + ½)/T plain (false for p < 2), (D + ½Ση²)/Ση normalized.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], steepest_descent(p=3.0), 200)
+    >>> bool((trace.dual - trace.m <= trace.bound).all())  # the guarantee, at every recorded round
+    True
     """
     choose("form", form, ("published", "game"))
     choose("step", step, (None, "plain", "normalized"))
