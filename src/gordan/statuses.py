@@ -1,4 +1,7 @@
-"""The statuses with which a search can end, one enumeration for all functions, each with its message."""
+"""The statuses of answers, one enumeration for all questions about data, each with its message.
+
+A run of `play` proves nothing and has words of its own, which say why it ended (see `gordan.trace.Trace`).
+"""
 
 from __future__ import annotations
 
