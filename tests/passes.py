@@ -38,7 +38,7 @@ def passes_agree(made, A, W, P, rtol=1e-12, narrow=1e-12):
     some = np.flatnonzero(np.arange(len(A)) % 3 != 1)
     for i in (None, some):
         B, h = (A, q) if i is None else (A[i], q[i])
-        there = made.lift if made.storage.on_device else np.asarray
+        there = made.to_storage_f64 if made.storage.on_device else np.asarray
         products, sums, total = made.moments(q) if i is None else made.moments(there(h), there(i))
         close(products, (B.T * h) @ B, (np.abs(B).T * h) @ np.abs(B), narrow)
         close(sums, B.T @ h, np.abs(B).T @ h, narrow)

@@ -314,7 +314,7 @@ def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, A
     if w.ndim == 1:
         return *block.dot(w), norms
     sums, terms = block.dots(w.T)
-    return block.drop(sums), terms, norms
+    return block.to_host(sums), terms, norms
 
 
 def _absolute(block: Block, size: Array) -> Array:
@@ -324,7 +324,7 @@ def _absolute(block: Block, size: Array) -> Array:
 
 def _combination(block: Block, q: Array) -> Array:
     """Return Σ q_i x_i over the rows of the block, for a vector or a block of weights q."""
-    return block.weighted(q) if q.ndim == 1 else block.drop(block.combined(block.lift(q)))
+    return block.weighted(q) if q.ndim == 1 else block.to_host(block.combined(block.to_storage_f64(q)))
 
 
 def _checksum(block: Block, compiled: bool) -> list[int]:
@@ -352,7 +352,7 @@ def for_blocks(X: Matrix, W: Array) -> Array:
 def block_scores(block: Block, W: Array) -> tuple[Any, Any]:
     """Return the scores of the rows for each column of W, and the number of additions that a term goes through, both float64."""
     sums, terms = block.dots(W)
-    terms = block.lift(np.asarray(terms, dtype=np.float64))  # torch would make float32 of an integer and a float
+    terms = block.to_storage_f64(np.asarray(terms, dtype=np.float64))  # torch would make float32 of an integer and a float
     return sums, terms if terms.ndim == 0 else terms[:, None]
 
 

@@ -465,7 +465,7 @@ def _above(x: Any) -> Any:
 def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]:
     """Return scores with b, bounds on their errors, the number of terms, masks of the rows' own classes, and C and the norms."""
     sums, terms = block_scores(block, W)
-    which, c, norms, b, lengths = map(block.lift, (np.asarray(which, dtype=np.float64), *more))
+    which, c, norms, b, lengths = map(block.to_storage_f64, (np.asarray(which, dtype=np.float64), *more))
     own, radius = which[:, None] == _class_numbers(sums), error(norms[:, None] * lengths + abs(b), terms + 1.0)
     return sums + b, radius, terms, own, c, norms
 
@@ -487,9 +487,9 @@ def _facts_of(
         *drift,
     )
     classes = *found.masses(own, c), by_class, xp.where(own, c[:, None], 0.0)
-    longest = float(block.drop(xp.where(used, sizes, 0.0).max()))
-    v = np.vstack((block.drop(block.combined(found.signed)), block.drop(added(found.signed))))
-    return block.drop(added(xp.stack(numbers, 1))), longest, block.drop(xp.stack([*map(added, classes)])), v, len(s)
+    longest = float(block.to_host(xp.where(used, sizes, 0.0).max()))
+    v = np.vstack((block.to_host(block.combined(found.signed)), block.to_host(added(found.signed))))
+    return block.to_host(added(xp.stack(numbers, 1))), longest, block.to_host(xp.stack([*map(added, classes)])), v, len(s)
 
 
 def _balances(
@@ -498,8 +498,8 @@ def _balances(
     """Return the numbers of `Balance` for a block, its masses and products, and the number of rows."""
     s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
-    masses = block.drop(xp.stack([*map(added, found.masses(own, c))]))
-    return block.drop(found.numbers(s, c)), masses, block.drop(found.products(c)), len(s)
+    masses = block.to_host(xp.stack([*map(added, found.masses(own, c))]))
+    return block.to_host(found.numbers(s, c)), masses, block.to_host(found.products(c)), len(s)
 
 
 def _weakest_link(products: Array) -> float:

@@ -145,7 +145,7 @@ def _sums(
     """
     sums, terms = block_scores(block, planes.W)
     xp = namespace(sums)
-    y, c, norms, given, b, length = map(block.lift, (y, c, norms, given, planes.b, planes.length))
+    y, c, norms, given, b, length = map(block.to_storage_f64, (y, c, norms, given, planes.b, planes.length))
     smoothing = planes.smoothing
     c, norms = c[:, None] * abs(y), norms[:, None]
     z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
@@ -159,10 +159,10 @@ def _sums(
         follows = none
     i, j = xp.where((c > 0) & ~follows)
     scores = RowScores(z, radius, radius * dense_slack(block.d, terms, CLAIM))
-    totals = [block.drop(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
-    longest = np.full(len(totals[0]), float(block.drop(norms.max())) + kind.in_norm)
+    totals = [block.to_host(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
+    longest = np.full(len(totals[0]), float(block.to_host(norms.max())) + kind.in_norm)
     signed = alpha * y
     combination = np.empty((block.d + 1, 0))
     if not given.shape[1]:
-        combination = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
-    return np.array([*totals, longest]), combination, len(y), tuple(map(block.drop, (i, j, alpha[i, j])))
+        combination = np.vstack((block.to_host(block.combined(signed)), block.to_host(added(signed))))
+    return np.array([*totals, longest]), combination, len(y), tuple(map(block.to_host, (i, j, alpha[i, j])))

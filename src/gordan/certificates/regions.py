@@ -236,7 +236,9 @@ def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, l
     """
     sums, terms = block_scores(block, balls.planes)
     xp, sums, towards, far = namespace(sums), sums[:, :-1], sums[:, -1:], balls.far
-    y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], balls.sizes, balls.shifts, ends))
+    y, c, norms, (length, r), (least, most), ends = map(
+        block.to_storage_f64, (y, c, norms[:, None], balls.sizes, balls.shifts, ends)
+    )
     c = c[:, None] * abs(y)
     if slack > 1:
         norms, slack = norms * _dense_norm_factor(block.d), dense_slack(block.d, terms, slack)
@@ -252,7 +254,7 @@ def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, l
             light, heavy = weight_bounds(loss, end)
             gains = xp.where(gaining & used, (c * light - TINY).clip(min=0.0), 0.0)
             found += [added(gains), added(xp.where(gaining | ~used, 0.0, c * heavy + TINY))]
-    return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
+    return block.to_host(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,10 +40,10 @@ class _HostBlock:
     def combined(self, Q: Any) -> Any:
         return np.stack([*map(self.weighted, np.ascontiguousarray(Q.T))], axis=1)
 
-    def lift(self, values: Any) -> Any:
+    def to_storage_f64(self, values: Any) -> Any:
         return values
 
-    def drop(self, values: Any) -> Array:
+    def to_host(self, values: Any) -> Array:
         return np.asarray(values)
 
 

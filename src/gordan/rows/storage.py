@@ -305,11 +305,11 @@ class Block(Protocol):
     def combined(self, Q: Any) -> Any:
         """Return Σ_i q_i x_i for each column q of Q, where the block is."""
 
-    def lift(self, values: Any) -> Any:
+    def to_storage_f64(self, values: Any) -> Any:
         """Return an array where the block is; on a device a tensor, in whose arithmetic further work is done."""
 
-    def drop(self, values: Any) -> Array:
-        """Return what `lift` or further work gave, as an array on the host."""
+    def to_host(self, values: Any) -> Array:
+        """Return what `to_storage_f64` or further work gave, as an array on the host."""
 
     def abs_dot(self, size: Array) -> Array:
         """Return Σ_j |x_ij| size_j."""

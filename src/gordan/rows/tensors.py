@@ -219,12 +219,12 @@ class TensorBlock(DenseBlock):
     def combined(self, Q: Any) -> Any:
         return affordable(lambda: self._wide.T @ Q, "a proof")
 
-    def lift(self, values: Any) -> Any:
+    def to_storage_f64(self, values: Any) -> Any:
         return values if is_tensor(values) else self._there(np.asarray(values))
 
-    def drop(self, values: Any) -> Array:
-        dropped: Array = values.cpu().numpy()
-        return dropped
+    def to_host(self, values: Any) -> Array:
+        host: Array = values.cpu().numpy()
+        return host
 
     @cached_property
     def _wide(self) -> Any:

@@ -98,7 +98,9 @@ class ProximalNewton:
             which = np.arange(p_set.n) if isinstance(members, slice) else members
             usual = p_set.mass / min(len(which), 4 * self.game.rows.d)
             caps = np.full(len(which), p_set.mass) if p_set.caps is None else p_set.caps[members]
-            groups.append(Group(*map(self.rows.lift, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps))))
+            groups.append(
+                Group(*map(self.rows.to_storage_f64, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps)))
+            )
         return groups
 
     @cached_property
