@@ -1,6 +1,6 @@
 """What parts that are written by hand take beside a library that could do them: python benchmarks/by_hand.py
 
-Processor time of one thread, the best of some repetitions, taken by turns; see docs/by_hand.md. For text files: reading.py.
+Processor time, the best of some repetitions, taken by turns; see docs/by_hand.md. For text files: reading.py.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 from flint import arb, arb_mat
+from joblib import Parallel, delayed
 from scipy.optimize import linprog
 
 import gordan
 from gordan.certificates import elementary
 from gordan.certificates.matrix import Matrix, Products
-from gordan.rows import stored
+from gordan.rows import stored, threads
 
 Work = Callable[[], object]
 
@@ -61,8 +62,23 @@ def verdicts() -> dict[str, Work]:
     }
 
 
+def two_pieces() -> dict[str, Work]:
+    """A pass of two pieces on two threads, without work in them: 100 passes."""
+    ranges, pool = [(0, 1), (1, 2)], Parallel(n_jobs=2, prefer="threads")
+
+    def piece(lo: int, hi: int) -> int:
+        return hi - lo
+
+    def joblib() -> None:
+        with pool:
+            for _ in range(100):
+                pool(delayed(piece)(lo, hi) for lo, hi in ranges)
+
+    return {"rows.threads": lambda: [threads.run(piece, ranges, 2) for _ in range(100)], "joblib": joblib}
+
+
 if __name__ == "__main__":
-    for measured in (enclosed_scores, enclosed_losses, verdicts):
+    for measured in (enclosed_scores, enclosed_losses, verdicts, two_pieces):
         found = seconds(measured())
         told = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in found.items())
         print(f"{(measured.__doc__ or '').splitlines()[0]}  {told}")
