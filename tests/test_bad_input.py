@@ -378,8 +378,8 @@ SETS = {
     "halves -1": ({"halves": [-1, 1, 1]}, "halves must hold 0 or 1", "3 rows", "-1"),
     "halves nan": ({"halves": [0, 1, np.nan]}, "halves must hold 0 or 1", "3 rows", "nan"),
     "halves as strings": ({"halves": ["0", "1", "1"]}, "halves must hold 0 or 1", "3 rows", "its values are ['0'"),
-    "halves all 0": ({"halves": [0, 0, 0]}, "both halves need at least one row", "all the same", "halves is"),
-    "halves all 1": ({"halves": [1, 1, 1]}, "both halves need at least one row", "all the same", "halves is"),
+    "halves all 0": ({"halves": [0, 0, 0]}, "halves must contain both 0 and 1", "both 0", "halves must"),
+    "halves all 1": ({"halves": [1, 1, 1]}, "halves must contain both 0 and 1", "both 0", "halves must"),
     "p0 too few": ({"p0": [1.0, 1.0]}, "3 rows", "(2,)", "p0"),
     "p0 a number": ({"p0": 1.0}, "3 rows", "()", "p0"),
     "p0 0": ({"p0": [1.0, 0.0, 1.0]}, "p0[1] is 0.0", "positive and finite", "leave the row out"),
@@ -400,13 +400,18 @@ def test_sets(options, first, second, third):
 
 def test_sets_are_refused_by_the_simplex_itself():
     refused(lambda: Simplex(3, caps=np.array([0.3, 0.3, 0.3])), "caps add up to 0.9")
-    refused(lambda: Simplex(3, halves=np.zeros(3)), "both halves need at least one row")
+    refused(lambda: Simplex(3, halves=np.zeros(3)), "halves must contain both 0 and 1")
 
 
 BASELINES = {
-    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron supports neither nu nor a free"),
+    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron supports neither caps (nu) nor halves (a free"),
     "perceptron, halves": ("perceptron", {}, {"halves": [0, 1, 1]}, "intercept 'penalized' or 'none'"),
-    "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron supports neither nu nor a free"),
+    "p-norm, halves": (
+        "p_norm_perceptron",
+        {},
+        {"halves": [0, 1, 1]},
+        "p_norm_perceptron supports neither caps (nu) nor halves (a free",
+    ),
     "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent supports neither"),
     "gradient form, halves": ("accelerated_perceptron", {"form": "gradient"}, {"halves": [0, 1, 1]}, "use form='published'"),
 }

@@ -371,7 +371,7 @@ def test_another_problem_is_refused(what, tmp_path):
     with pytest.raises(InputError, match=r"is the checkpoint of (another problem|other data)") as refused:
         gordan.maximize_margin(X, y, **{**options, **other})
     if what in ("labels", "nu", "weights", "start", "intercept"):
-        assert f": {what} there" in str(refused.value) or ": form there" in str(refused.value)
+        assert f": {what} is" in str(refused.value) or ": form is" in str(refused.value)
         assert not re.search("[0-9a-f]{9}", str(refused.value).removeprefix(str(path)))
     assert path.read_bytes() == before
 
@@ -389,9 +389,9 @@ def test_options_of_methods_and_of_play_are_part_of_the_problem(tmp_path):
         header, _ = container.load(tmp_path / f"{k}")
         files[json.dumps(header["problem"], sort_keys=True)] = k
     assert len(files) == len(plays)
-    with pytest.raises(InputError, match="problem: method there 'smooth_perceptron', here 'nesterov'"):
+    with pytest.raises(InputError, match="problem: method is 'smooth_perceptron' in the file, but 'nesterov' in this call"):
         gordan.play(A, "nesterov", 1, checkpoint=tmp_path / "0")
-    with pytest.raises(InputError, match="problem: task there 'play'"):
+    with pytest.raises(InputError, match="problem: task is 'play' in the file"):
         gordan.maximize_margin(*SMALL, intercept="none", method="smooth_perceptron", checkpoint=tmp_path / "0")
 
 

@@ -129,7 +129,7 @@ WRONG = [
     (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
     (["play", RASH, "magic"], "there is no method 'magic'"),
     (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron does not take --norm"),
-    (["race", RASH, "--method", "perceptron"], "perceptron supports neither nu nor a free intercept"),
+    (["race", RASH, "--method", "perceptron"], "perceptron supports neither caps (nu) nor halves (a free intercept)"),
     (["demo", "--rounds", "0"], "Invalid value for '--rounds'"),
     (["convert", "--check", IRIS], "iris.csv is not a folder that `gordan convert` wrote"),
     (["convert", "--check", "."], ". is not a folder that `gordan convert` wrote"),

@@ -365,8 +365,8 @@ def test_what_a_simplex_keeps():
 NO_SIMPLEX = {
     "no rows": ({"n": 0}, "n "),
     "half a row": ({"n": 2.5}, "n "),
-    "one half, 0": ({"n": 2, "halves": [0, 0]}, "both halves need at least one row"),
-    "one half, 1": ({"n": 2, "halves": [1, 1]}, "both halves need at least one row"),
+    "one half, 0": ({"n": 2, "halves": [0, 0]}, "halves must contain both 0 and 1"),
+    "one half, 1": ({"n": 2, "halves": [1, 1]}, "halves must contain both 0 and 1"),
     "halves of another length": ({"n": 3, "halves": [0, 1]}, "halves "),
     "halves of three kinds": ({"n": 3, "halves": [0, 1, 2]}, "halves"),
     "caps of another length": ({"n": 3, "caps": [0.5, 0.6]}, "caps "),

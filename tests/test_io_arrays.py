@@ -231,10 +231,12 @@ def test_folder_of_parquet_files(arrow, tmp_path):
     assert table.X.tolist() == [[0.0], [1.0], [2.0]]
     assert table.y.tolist() == [0, 1, 2]
     parquet(folder / "part-3.parquet", {"b": [1.0], "y": [1]})
-    with pytest.raises(InputError, match=r"part-3\.parquet has other columns"):
+    with pytest.raises(
+        InputError, match=r"part-3\.parquet has the columns 'b', 'y' from column 0 on, but .*part-0\.parquet has 'a', 'y'"
+    ):
         read(folder)
     parquet(folder / "part-3.parquet", {"a": [1.0], "y": ["one"]})
-    refused(folder, "has string in column 'y', where there is int64 in")
+    refused(folder, "has string in column 'y', but ", "has int64;")
 
 
 def test_polars_files(arrow, tmp_path):

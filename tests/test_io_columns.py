@@ -151,7 +151,7 @@ def test_index_of_parquet_files(arrow, tmp_path):
         else:
             assert read(tmp_path).names == ("Unnamed: 0", "a")
     parquet(tmp_path / "1.parquet", {"a": VALUES, "y": LABELS})
-    with pytest.raises(InputError, match="has other columns"):
+    with pytest.raises(InputError, match="has the columns 'a', 'y' from column 0 on, but"):
         read(tmp_path)
 
 

@@ -282,7 +282,7 @@ BAD_CSV = {
     "NUL": ("a,y\n1,\0\n", "line 2", "NUL"),
     "not UTF-8": (b"a,y\n1,x\n1,caf\xe9\n", "line 3", "UTF-8"),
     "UTF-16": ("a,y\n1,2\n".encode("utf-16-be"), "line 1", "NUL"),
-    "carriage returns": ("a,y\r1,2\r3,4\n", "line 1"),
+    "carriage returns": ("a,y\r1,2\r3,4\n", "line 1", "carriage return inside the line; save"),
     "empty": ("", "is empty"),
     "newlines only": ("\n\n", "is empty"),
     "header only": ("a,y\n", "no rows"),

@@ -186,7 +186,7 @@ def test_what_is_proved_of_the_minimizer_is_in_the_file(tmp_path, overlapping, s
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     replace(rough._model(), places=None).save(tmp_path / "without")
-    with pytest.raises(gordan.InputError, match="does not hold what this needs"):
+    with pytest.raises(gordan.InputError, match="does not say where the exact minimizer is"):
         gordan.load(tmp_path / "without").same_prediction(points)
 
 

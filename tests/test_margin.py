@@ -266,7 +266,7 @@ def refusal(method, intercept, nu):
     asked = declared(method)
     if asked is None or asked.noisy:
         return "the norm p is" if asked is None else "margins under noise"
-    return "supports neither nu" if asked.plain is not None and (nu is not None or intercept == "free") else None
+    return "supports neither caps" if asked.plain is not None and (nu is not None or intercept == "free") else None
 
 
 ASKED = [(method, kind, nu) for method in ("auto", *methods.names()) for kind in INTERCEPTS for nu in (None, 0.5)]

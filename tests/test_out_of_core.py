@@ -299,7 +299,7 @@ def test_errors_name_file_and_row(tmp_path):
     pq.write_table(pa.table(missing), tmp_path / "b/q2.parquet")
     with pytest.raises(gordan.InputError, match=r"q2.parquet, row 1 \(from 0\), column 'x0': .* missing"):
         rows.of(read(tmp_path / "b", memory_limit=1).X).radius()
-    others = [({"x0": [1], "y": [1]}, "has other columns")]
+    others = [({"x0": [1], "y": [1]}, "has the columns 'y' from column 1 on, but .* has 'x1'")]
     others.append(({f"x{j}": [1] for j in range(D)} | {"y": [1]}, "has int64 in column 'x0'"))
     for columns, told in others:
         pq.write_table(pa.table(columns), tmp_path / "b/q2.parquet")

@@ -188,7 +188,7 @@ def test_other_norms_and_intercepts():
             assert lane.trace.bracket[1] >= lower * (1 - 1e-9)
     assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
     for wrong, told in (
-        ({"methods": ["perceptron"]}, "supports neither nu nor a free intercept"),
+        ({"methods": ["perceptron"]}, "supports neither caps"),
         ({"methods": ["smooth_perceptron"], "norm": 3.0}, "plays for the norm 2, not 3"),
         ({"norm": 0.9}, "norm is 0.9"),
         ({"methods": ["nesterov"], "norm": 1.5}, "nesterov: the norm p is 1.5"),
@@ -388,7 +388,7 @@ def test_page_on_a_phone(tab):
 def test_who_cannot_run_says_so_before_anybody_does():
     X, y, begun = [[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1], []
     for name in ("perceptron", "gradient_descent", "p_norm_perceptron"):
-        with pytest.raises(gordan.InputError, match=f"{name} supports neither nu"):
+        with pytest.raises(gordan.InputError, match=f"{name} supports neither caps"):
             report.race(X, y, methods=["smooth_perceptron", name], begin=begun.append)
     assert begun == []
     with pytest.raises(gordan.InputError, match="callback is 3"):

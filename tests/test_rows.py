@@ -201,7 +201,7 @@ def test_no_row_with_weight():
     made = rows.of(np.ones((3, 2)))
     with pytest.raises(InputError, match="log_p0"):
         made.softmin(np.ones(2), np.full(3, -np.inf))
-    with pytest.raises(InputError, match="halves"):
+    with pytest.raises(InputError, match="each group needs a row"):
         made.softmin(np.ones(2), None, np.zeros(3, np.int8))
 
 

@@ -248,7 +248,7 @@ def check_callback(callback: Any, of: str) -> Callable[[Any], bool] | None:
     if callback is None:
         return None
     if not callable(callback):
-        raise InputError(f"callback is {callback!r:.60}; pass a function of one {of}, or None")
+        raise InputError(f"callback is {callback!r:.60}; pass a function that takes one {of}, or None")
 
     def answered(moment: Any) -> bool:
         answer = callback(moment)

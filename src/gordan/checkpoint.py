@@ -81,10 +81,9 @@ class Checkpoint:
         for name in [*problem, *stored]:
             there, here = stored.get(name, "not given"), problem.get(name, "not given")
             if there != here:
-                raise InputError(
-                    f"{self.path} is the checkpoint of another problem: {name} there {_short(there)}, here {_short(here)}; "
-                    "repeat the call that made it, pass another file, or remove this one to start over"
-                )
+                differing = f"{name} is {_short(there)} in the file, but {_short(here)} in this call"
+                hint = "repeat the call that made it, pass another file, or remove this one to start over"
+                raise InputError(f"{self.path} is the checkpoint of another problem: {differing}; {hint}")
 
     def restored(self, part: str, kind: type[T]) -> T | None:
         """Return what was passed to `write` under this name, bit for bit; None if there is no file."""

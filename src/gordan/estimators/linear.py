@@ -278,7 +278,9 @@ class LinearClassifier(Planes, LossParameters):
         """
         check_is_fitted(self)
         if not self._places:
-            raise InputError("the file that this classifier was loaded from does not hold what this needs; fit it again")
+            raise InputError(
+                "the model file does not say where the exact minimizer is, so same_prediction is not available; fit again"
+            )
         predicted = self.predict(X)
         M = Matrix(self._stored(X, "no_validation", None))
         if self.kind_ == "multilabel":

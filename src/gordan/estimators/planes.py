@@ -238,7 +238,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.kind_ == "one-vs-one":
             raise InputError(
-                "one-vs-one has a plane for each pair of classes, as no linear classifier of scikit-learn has; "
+                "scikit-learn has no linear classifier with one plane per pair of classes; "
                 "fit with multi_class='ovr', or use LinearClassifier"
             )
         coef, b = self.coef_, self.intercept_

@@ -43,7 +43,7 @@ class Simplex:
         if self.halves is not None:
             halves = zeros_and_ones(self.halves, "halves", self.n)
             if halves.all() or not halves.any():
-                raise InputError("both halves need at least one row; halves is all the same")
+                raise InputError("halves must contain both 0 and 1")
             object.__setattr__(self, "halves", halves)
         if self.caps is not None:
             caps = vector(self.caps, "caps", self.n)

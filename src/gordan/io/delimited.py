@@ -366,4 +366,7 @@ class Cells:
             with cells_of_any_length():
                 return next(self._records, None)
         except csv.Error as error:
-            raise InputError(f"{self.text.path}, line {line}: {error}") from None
+            reason = str(error)
+            if reason.startswith("new-line character"):
+                reason = "there is a carriage return inside the line; save the file with one kind of line ending"
+            raise InputError(f"{self.text.path}, line {line}: {reason}") from None

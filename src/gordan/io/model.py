@@ -46,7 +46,7 @@ class PlaneFacts:
 
 @dataclass(frozen=True)
 class Options:
-    """The parameters of a fit that `Model` has no other place for, with which a loaded classifier fits again.
+    """The parameters of a fit that are not attributes of `Model`, so that a loaded classifier can be fitted again as before.
 
     `class_weight` are the class weights of the fit in the order of the classes, or for several labels those of 0 and 1, and
     `balanced` tells whether these were to be balanced. The last three are None for classifiers without such a parameter.
@@ -140,7 +140,8 @@ class Model:
             _check_labels(self.classes, self.class_dtype)
             for name, field in FIELDS.items():
                 if not field.form.allows(getattr(self, name)):
-                    raise InputError(f"{name} of a model is {field.form.words}, not {getattr(self, name)!r:.200}")
+                    words = field.form.words + (" in a tuple" if tuple in field.form.types else "")
+                    raise InputError(f"{name} of a model must be {words}, not {getattr(self, name)!r:.200}")
             self._check_sizes()
             self._check_values()
 

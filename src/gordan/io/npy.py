@@ -96,7 +96,8 @@ def read_labels(path: Path, n: int) -> Array:
         header = _header(file, str(path))
         if header.end != size or len(header.shape) != 1:
             raise InputError(
-                f"{path} is damaged, or not a list of labels: its header says {header.shape}, {header.end} bytes of {size}"
+                f"{path} is not a one-dimensional array of labels, or is damaged: the header states shape {header.shape}, which "
+                f"needs {header.end} bytes; the file has {size}"
             )
         file.seek(header.offset)
         y = np.frombuffer(file.read(), header.dtype)

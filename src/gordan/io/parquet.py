@@ -96,8 +96,10 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     picked = tuple(names[j] for j in chosen)
     for part in files:
         with _Parquet(part) as file:
-            if (differing := _difference(schema, file.schema)) is not None:
-                raise InputError(f"{part} {differing} in {files[0]}; the files of a folder must have the same columns")
+            if (differing := _difference(file.schema, schema)) is not None:
+                theirs, ours = differing
+                hint = "the files of a folder must have the same columns"
+                raise InputError(f"{part} has {theirs}, but {files[0]} has {ours}; {hint}")
             file.require_numbers(picked)
             groups += [(part, k, first, n) for k, first, n in file.groups if n]
             if at is not None:
@@ -142,13 +144,17 @@ def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[
                 yield number, file.features(names, columns)
 
 
-def _difference(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> str | None:
-    """Return how two schemas differ, in words that can be followed by "in" and a file; None if they are equal."""
-    if [name for name, _ in ours] != [name for name, _ in theirs]:
-        return f"has other columns ({listed([repr(name) for name, _ in theirs])}) than there are"
-    for (name, kind), (_, other) in zip(ours, theirs, strict=True):
+def _difference(theirs: list[tuple[str, str]], ours: list[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return what each of two schemas has that the other has not, in words that can follow "has"; None if they are equal."""
+    named, known = ([name for name, _ in schema] for schema in (theirs, ours))
+    if named != known:
+        same = next((k for k, (one, other) in enumerate(zip(named, known, strict=False)) if one != other), len(named))
+        same = min(same, len(known))
+        first, second = (listed([*map(repr, columns[same:])]) or "none" for columns in (named, known))
+        return f"the columns {first} from column {same} on", second
+    for (name, other), (_, kind) in zip(theirs, ours, strict=True):
         if kind != other:
-            return f"has {other} in column {name!r}, where there is {kind}"
+            return f"{other} in column {name!r}", kind
     return None
 
 

@@ -18,9 +18,8 @@ from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.deadlines import SLOW_ENTRY, Deadline, Pace, unknown
-from gordan.errors import InputError
 from gordan.geometry import Simplex
-from gordan.rows import SMALLEST_RADIUS, Rows
+from gordan.rows import Rows, check_radius
 
 if TYPE_CHECKING:
     from gordan.trace import Trace
@@ -232,7 +231,7 @@ class Question:
     def unit_rows(self) -> UnitRows:
         """The signed rows for the sign, with a column of ones if there is an intercept, divided by their largest norm.
 
-        Raises an InputError if that norm leaves no room for float64 products, which ends a finder of the sign.
+        Raises an InputError if that norm is too small or too large for float64 products, which ends a finder of the sign.
         """
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
@@ -240,8 +239,7 @@ class Question:
             with np.errstate(over="ignore"):
                 squares = np.asarray(problem.X.norms**2 + exists)  # proofs need the same norms
         R = math.sqrt(float(np.max(squares))) if A.in_memory else A.radius()
-        if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-            raise InputError(f"the largest row has norm {R:.3g}, which leaves no room for float64 products")
+        check_radius(R)
         return UnitRows(A.scaled(1 / R), R, (lambda: squares) if A.in_memory else A.squares)
 
     @cached_property

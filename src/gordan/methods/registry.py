@@ -92,8 +92,8 @@ class Method:
         """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""
         if self.plain is not None and (p_set.caps is not None or p_set.halves is not None):
             raise InputError(
-                f"{self.name} supports neither nu nor a free intercept: {self.plain}; "
-                "use an accelerated method, or intercept 'penalized' or 'none'"
+                f"{self.name} supports neither caps (nu) nor halves (a free intercept): {self.plain}; "
+                "use an accelerated method, or leave them out (intercept 'penalized' or 'none')"
             )
         if rows.resident and self.resident:
             p_set, p0 = p_set.placed(rows.to_storage_f64), rows.to_storage_f64(p0)

@@ -25,7 +25,7 @@ from gordan.rows.block_ascent import BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
-from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of
+from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, check_radius, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.rows.threads import available, nonzero, over_rows, threads_for
@@ -47,6 +47,7 @@ __all__ = [
     "StoppingRule",
     "Storage",
     "available",
+    "check_radius",
     "column_names",
     "complete_rows",
     "computed",

@@ -319,7 +319,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         hint = "; use np.reshape(X, (-1, 1)) for one feature or np.reshape(X, (1, -1)) for one row" if len(shape) == 1 else ""
         raise InputError(f"X must be a matrix of rows and columns, but its shape is {shape}{hint}")
     if shape[1] > MAX_COLUMNS:
-        raise InputError(f"X has {shape[1]} columns; no vector over columns fits into memory")
+        raise InputError(f"X has {shape[1]} columns; no vector over columns fits into memory; drop columns that are empty")
     if 0 in shape:
         raise InputError(f"X has {shape[0]} rows and {shape[1]} columns; at least one of each is needed")
 

@@ -168,7 +168,7 @@ class Rows:
             if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
                 self.check(math.nan)
             if part == 0:
-                raise InputError("every log_p0 in a group is -inf, or one of the halves is empty; each needs a weight")
+                raise InputError("each group needs a row, and a row whose log_p0 is not -inf")
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:
@@ -247,11 +247,8 @@ class Rows:
     def playable_radius(self, p: float = 2.0) -> float:
         """Return `radius`, or raise an InputError if it is out of the range of `SMALLEST_RADIUS`."""
         R = self.radius(p)
-        if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-            wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
-            raise InputError(
-                f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two"
-            )
+        if R > 0:
+            check_radius(R)
         return R
 
     def squares(self) -> Array:
@@ -366,6 +363,13 @@ class Rows:
         return self.storage.solve(H, b)
 
 
+def check_radius(R: float) -> None:
+    """Raise an InputError if the largest norm of a row is out of the range of `SMALLEST_RADIUS`."""
+    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+        wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
+        raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two")
+
+
 def of(
     X: Any,
     signs: Any = None,
@@ -392,7 +396,7 @@ def of(
     if isinstance(X, Rows):
         if signs is not None or constant or device is not None or sums is not None or resident:
             raise InputError(
-                "X is `Rows` already, with signs, constant column and device as they are; pass the data itself to choose them"
+                "X is a `Rows` object, whose signs, constant column and device cannot be changed; pass the original data"
             )
         return X if threads is None else replace(X, threads=threads)
     storage = stored(X, device, sums)
