@@ -21,7 +21,7 @@ import gordan
 from gordan import InputError, LinearClassifier
 from gordan.certificates import elementary, standalone
 from gordan.certificates.matrix import CLAIM, Matrix
-from gordan.certificates.multinomial import Multinomial, Scores, _weakest_link, balancing
+from gordan.certificates.multinomial import Multinomial, Scores, balancing, smallest_spanning_tree_edge
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.losses import softmax
@@ -82,14 +82,14 @@ def test_logarithms_and_complements_are_never_told_on_the_wrong_side():
             assert not arb(above) < -(-arb(value)).log1p()
 
 
-def test_the_weakest_link_is_in_every_cut():
+def test_the_smallest_spanning_tree_edge_is_in_every_cut():
     r = np.random.default_rng(0)
     for k in (2, 3, 5):
         A = 10.0 ** r.uniform(-9, 0, (k, k))
         A = A + A.T
         cuts = [[j for j in range(k) if code >> j & 1] for code in range(1, 2**k - 1)]
         least_cut = min(max(A[i, j] for i in T for j in range(k) if j not in T) for T in cuts)
-        assert _weakest_link(A) == least_cut
+        assert smallest_spanning_tree_edge(A) == least_cut
 
 
 def test_balancing_gives_each_class_its_mass():

@@ -362,7 +362,7 @@ class Multinomial:
             return math.inf, 0.0
         # the largest weight of a row is C/k at least, and off by kuC
         rounded = 4 * (self.X.n + 2 * self.k**2 + 8) * U
-        least = down(_weakest_link(found.products) * (1 - 2 * found.worst) * (1 - rounded) - self.X.n * TINY)
+        least = down(smallest_spanning_tree_edge(found.products) * (1 - 2 * found.worst) * (1 - rounded) - self.X.n * TINY)
         excess = sum(abs(more) + rounded for more, rounded in found.masses.imbalance)
         most = up(0.5 * excess * (1 + 4 * self.k * U) + found.moved * (1 + 4 * self.X.n * U))
         return most, least if found.worst < 0.1 else 0.0
@@ -502,7 +502,7 @@ def _balances(
     return block.to_host(found.numbers(s, c)), masses, block.to_host(found.products(c)), len(s)
 
 
-def _weakest_link(products: Array) -> float:
+def smallest_spanning_tree_edge(products: Array) -> float:
     """Return the smallest edge of a maximum spanning tree over all classes, by Prim's algorithm."""
     link, weakest = products[0].copy(), math.inf
     link[0] = -math.inf

@@ -45,13 +45,13 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         game, copied = Game(rows, p_set, p0), cache(lambda: Copy.of(rows))
-        return _Both(game, Rescaled(game, copied, played, True), Projected(game, copied))
+        return _Alternating(game, Rescaled(game, copied, played, True), Projected(game, copied))
 
     guarantee = Guarantee("O(d log(1/gamma)) phases, or as many as p needs")
     return Method("rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
 
 
-class _Turns(NamedTuple):
+class _AlternatingState(NamedTuple):
     """The states of both methods, how many rounds each has played, and which of them has ended without an answer."""
 
     separating: Any
@@ -61,17 +61,17 @@ class _Turns(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Both:
+class _Alternating:
     """The form, which alternates between both methods until one of them has an answer or both have ended without."""
 
     game: Game
     separating: Rescaled
     cancelling: Projected
 
-    def start(self) -> _Turns:
-        return _Turns(self.separating.start(), self.cancelling.start(), (0, 0), (False, False))
+    def start(self) -> _AlternatingState:
+        return _AlternatingState(self.separating.start(), self.cancelling.start(), (0, 0), (False, False))
 
-    def round(self, state: _Turns, t: int) -> tuple[_Turns, Round]:
+    def round(self, state: _AlternatingState, t: int) -> tuple[_AlternatingState, Round]:
         turn = (t + 1) % 2
         turn = 1 - turn if state.over[turn] else turn
         rounds, over = (state.rounds[0] + (turn == 0), state.rounds[1] + (turn == 1)), state.over

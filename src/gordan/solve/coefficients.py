@@ -87,7 +87,7 @@ class _KnownSigns:
         strict = np.flatnonzero(self.found.signs > 0)
         if decided_at_once(len(strict), self.found.dimension):
             return _Exactly(self.found, strict)
-        if self.found.cone.deadline.passed or not _have_room(self.found, strict):
+        if self.found.cone.deadline.passed or not _fits_memory_and_time(self.found, strict):
             return None
         centre = _FromCentre(self.found, strict)
         if centre.inside:
@@ -109,11 +109,11 @@ class _KnownSigns:
         return False if self.has_both(j) else answer
 
 
-def _have_room(found: Recession, strict: Array) -> bool:
-    """Return whether there is room and time for floats and linear programs."""
+def _fits_memory_and_time(found: Recession, strict: Array) -> bool:
+    """Return whether floats and linear programs fit into the memory and the time that are left."""
     cells, deadline = len(strict) * found.dimension, found.cone.deadline
-    room = found.cone.scalable and fits(8 * COPIES * cells)
-    return room and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
+    fitting = found.cone.scalable and fits(8 * COPIES * cells)
+    return fitting and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
 
 
 class _Exactly:

@@ -100,16 +100,16 @@ def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
 
-def _may_be_spared_the_play(question: Question, evidence: Evidence) -> bool:
-    """Return whether no callback or checkpoint needs the rounds of the play, and there is time for both."""
+def _may_run_before_play(question: Question, evidence: Evidence) -> bool:
+    """Return whether to try a finder that may make the play needless: nobody watches its rounds, and there is time for both."""
     play, budget = question.play, question.budget
     unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
     return unwatched and CONTRADICTION_PASSES * budget.time.pace.entry * question.rows.entries < budget.time.left
 
 
-def _contradiction_may_spare_the_play(question: Question, evidence: Evidence) -> bool:
-    """Return whether equal points are worth looking for: not in dense rows of which a short ascent leaves few with weight."""
-    if not _may_be_spared_the_play(question, evidence):
+def _search_equal_points_first(question: Question, evidence: Evidence) -> bool:
+    """Return whether to look for equal points first: not in dense rows of which a short ascent leaves few with weight."""
+    if not _may_run_before_play(question, evidence):
         return False
     return not (_dense_and_many(question, evidence) and overlapping.seems_separable(question))
 
@@ -118,14 +118,14 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether there are so many rows per column that a plane rarely separates them, which a play would find out later."""
     many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
     small = many and _suits_interior_point(question, evidence) and question.margin.norm == 2
-    return small and _may_be_spared_the_play(question, evidence)
+    return small and _may_run_before_play(question, evidence)
 
 
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
     many = not question.rows.sparse and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
-    return many and overlapping.applies(question) and _may_be_spared_the_play(question, evidence)
+    return many and overlapping.applies(question) and _may_run_before_play(question, evidence)
 
 
 def _sparse(question: Question, evidence: Evidence) -> bool:
@@ -139,7 +139,7 @@ def _sparse_of_many_columns(question: Question, evidence: Evidence) -> bool:
 def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
     many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
-    return many and _sparse(question, evidence) and _may_be_spared_the_play(question, evidence)
+    return many and _sparse(question, evidence) and _may_run_before_play(question, evidence)
 
 
 def _well_scaled(question: Question, evidence: Evidence) -> bool:
@@ -284,7 +284,7 @@ def _by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], N
 # Above each line: what the finder proposes, for which data, and what it costs. A pass is a product with all n rows of d columns.
 FINDERS = (
     # Two equal points with different labels, or a row of zeros. Reads all entries at most once.
-    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_contradiction_may_spare_the_play),
+    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_search_equal_points_first),
     # Rows that cancel, of small data that is likely to overlap. About ten steps of n·d·min(n, d) multiplications.
     Finder("witness of an interior point", _sparing(separation.by_interior_witness), width=_likely_inseparable),
     # The plane of the largest margin, or rows that cancel, of small data. About ten steps as for its witness, for each.
@@ -292,7 +292,7 @@ FINDERS = (
     # A plane, where there is one with some room. At most 96 epochs of a pass each; two where rows are many.
     Finder("coordinate ascent", separation.by_ascent, sign=_suits_ascent),
     # Rows that cancel, of dense rows of which many keep weight. Two epochs of ascent; then a few systems, made from 3d rows.
-    Finder("suspects", _sparing(overlapping.by_suspects), sign=_dense_and_many, width=_dense_and_many),
+    Finder("suspects", _sparing(overlapping.by_weighted_rows), sign=_dense_and_many, width=_dense_and_many),
     # Rows that cancel, of sparse rows that overlap in few of many columns. A copy of the rows, and Newton steps for few columns.
     Finder("few columns", _sparing(overlapping.by_few_columns), sign=_sparse, width=_sparse_and_likely_inseparable),
     # A plane, or weights with which sparse rows of many columns nearly cancel. Some hundred steps of conjugate gradients.

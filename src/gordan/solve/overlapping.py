@@ -82,7 +82,7 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) ->
     return _from_rows(question, np.arange(n) if n <= count else np.unique(rng.integers(n, size=count)), MAX_ROUNDS)
 
 
-def by_suspects(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+def by_weighted_rows(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose rows that cancel, of a sample of those to which coordinate ascent gives weight, where these are many.
 
     Costs at most two epochs, if there was no ascent before, and a few systems of d equations.

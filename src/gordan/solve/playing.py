@@ -259,9 +259,9 @@ class _Playing:
         if (late or vanished) and self._ask_once() and evidence.sign_decided:
             return evidence.witness is not None
         undecided = late and self.doubted and not evidence.sign_decided
-        return small or self._works_in_vain(moment.p) if undecided else moment.upper <= 0
+        return small or self._exceeds_work_limit(moment.p) if undecided else moment.upper <= 0
 
-    def _works_in_vain(self, p: Array | None) -> bool:
+    def _exceeds_work_limit(self, p: Array | None) -> bool:
         """Count the work of another round in which the sign is undecided, and return whether it is more than allowed."""
         rows = self.question.rows
         self.work += 2.0 * rows.entries + game_multiplications(rows, 0 if p is None else int(np.count_nonzero(p)))
