@@ -41,6 +41,12 @@ def test_play_prints_a_table_or_the_trace(tmp_path):
     assert float(last[2]) <= SETOSA <= float(last[3])
 
 
+def test_play_says_how_it_ended():
+    arguments = ("play", IRIS, "--positive", "setosa", "--intercept", "none")
+    assert "\nfinished after round " in run(*arguments, "perceptron").stdout
+    assert "\nstopped: time limit (round " in run(*arguments, "--rounds", 10**9, "--time-limit", 0.01).stdout
+
+
 def test_demo(tmp_path):
     result = run("demo", "--rounds", "300", "--picture", tmp_path / "demo.png")
     assert result.exit_code == 0
