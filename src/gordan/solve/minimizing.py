@@ -87,18 +87,21 @@ class Multipliers:
 class Epochs:
     """How many epochs of coordinate ascent are run.
 
-    The gap is first computed after `first` epochs, then after intervals that grow by `growth` up to `most_at_a_time`, and there
-    are at most `most` epochs. For the squared hinge Newton's method takes over once the gap of the ascent is within `near`
-    tolerances; with a free intercept after `free` epochs, from the plane with a penalized intercept at a gap of `neighbour`. For
-    the hinge, `before_multipliers` epochs precede the method of multipliers if C ‖x‖² is at most `small` on average and there are
-    at most `most_entries`: rows are visited in random order, which is slow where they are not in a cache. The squared hinge of
-    sparse rows is left to Newton's method if there are at least `rows_per_column`, or one per column if rows have few entries,
-    and C ‖x‖² is at least `newton` on average: most rows have weight then, and their weights depend on each other.
+    The gap is first computed after `first` epochs, then after intervals that grow by `growth` up to `most_at_a_time`, and
+    there are at most `most` epochs. If the gap of the hinge is expected to be small enough sooner, it is computed after
+    `margin` times as many epochs as that would take, but at least `first`. For the squared hinge Newton's method takes over
+    once the gap of the ascent is within `near` tolerances; with a free intercept after `free` epochs, from the plane with a
+    penalized intercept at a gap of `neighbour`. For the hinge, `before_multipliers` epochs precede the method of multipliers
+    if C ‖x‖² is at most `small` on average and there are at most `most_entries`: rows are visited in random order, which is
+    slow where they are not in a cache. The squared hinge of sparse rows is left to Newton's method if there are at least
+    `rows_per_column`, or one per column if rows have few entries, and C ‖x‖² is at least `newton` on average: most rows have
+    weight then, and their weights depend on each other.
     """
 
     first: float = 3.0
     growth: float = 1.5
     most_at_a_time: float = 100.0
+    margin: float = 1.2
     most: int = 3000
     near: float = 1.0
     free: int = 200
@@ -639,11 +642,12 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     if task.loss.smooth:
         yield from _by_ascent_and_newton(task, w)
         return
-    value, plane = math.inf, np.zeros(task.rows.d)
-    for v, alpha, done in _epochs(task, w):
+    value, plane, looks = math.inf, np.zeros(task.rows.d), Looks(TUNING.share * task.tol)
+    for v, alpha, done in _epochs(task, w, looks):
         upper, lower = task.value(v, task.rows.scores(v)), task.balanced_dual(alpha, v, v)
         if upper < value:
             plane, value = v.copy(), upper
+        looks.saw((value - lower) / value, done)
         yield Found(plane, alpha.copy(), lower, value, done)
 
 
@@ -652,7 +656,7 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
     if w is not None:
         yield from by_newton(task, w)
         return
-    for v, alpha, done in _epochs(task, None):
+    for v, alpha, done in _epochs(task, None, Looks()):  # a gap that is just small enough is a poor start for Newton's method
         newton = Newton.start(task.rows, task.free, v, task.time)
         found = replace(_evaluated(task, newton)[0], steps=done)
         near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
@@ -685,8 +689,29 @@ def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Fou
     return Found(w, alpha.copy(), lower, upper, found.steps, stated=True) if enough else found
 
 
-def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
-    """Yield planes Aᵀα of dual coordinate ascent, the weights α and the number of epochs.
+@dataclass
+class Looks:
+    """The looks at the relative gap of an ascent: the last gap, after how many epochs it was computed, and how many more are
+    expected until it has fallen to the `goal`; without a goal, or if it does not fall, this is infinite."""
+
+    goal: float = 0.0
+    gap: float = math.inf
+    done: int = 0
+    left: float = math.inf
+
+    def saw(self, gap: float, done: int) -> None:
+        """Note the gap after so many epochs in all."""
+        falls = 0 < self.goal < gap < self.gap < math.inf
+        self.left = (done - self.done) * math.log(gap / self.goal) / math.log(self.gap / gap) if falls else math.inf
+        self.gap, self.done = gap, done
+
+    def interval(self, epochs: float) -> float:
+        """Return the number of epochs to the next look, from that to the last one."""
+        return min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time, max(EPOCHS.first, EPOCHS.margin * self.left))
+
+
+def _epochs(task: Task, w: Array | None, looks: Looks) -> Iterator[tuple[Array, Array, int]]:
+    """Yield planes Aᵀα of dual coordinate ascent, the weights α and the number of epochs, whenever the gap is looked at.
 
     It starts from the weights of the task if w is given. A free intercept is the multiplier of Σ y α = 0: an additional column
     keeps that sum small, and its weight moves b.
@@ -707,7 +732,6 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
         ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.time.at)
         ascent.run_epochs(int(epochs), seed=task.seed + done)
         done += int(epochs)
-        epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:
             b += column * float(v[-1])
         task.rows.passes += rows.passes if rows is not task.rows else 0.0
@@ -715,6 +739,7 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
         yield np.append(v[:-1], b) if task.free else v[: rows.d], alpha, done
         if task.time.passed:
             return
+        epochs = looks.interval(epochs)
 
 
 def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
