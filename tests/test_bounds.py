@@ -18,6 +18,7 @@ from test_certificates import INTERCEPTS
 from test_proof_reads import random_rows
 
 import gordan
+from gordan import floats
 from gordan.certificates import bounds, matrix, standalone
 from gordan.certificates.margins import Margin, combined
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
@@ -443,8 +444,8 @@ def test_sums_beyond_the_floats():
 
 def test_the_unit_of_rounding():
     """1 + u is rounded to 1, more is not; nothing that underflows loses more than TINY, even where subnormals are flushed."""
-    assert 1 + bounds.U == 1
-    assert 1 + 1.5 * bounds.U > 1
+    assert 1 + floats.U == 1
+    assert 1 + 1.5 * floats.U > 1
     assert sys.float_info.min <= bounds.TINY / 2
 
 

@@ -16,7 +16,7 @@ from loss_problems import KINDS, LOSSES, matrix
 
 import gordan
 from gordan.certificates import losses, multinomial, regions
-from gordan.certificates.bounds import TINY, U
+from gordan.certificates.bounds import TINY
 from gordan.certificates.losses import (
     Drift,
     Objective,
@@ -32,6 +32,7 @@ from gordan.certificates.matrix import CLAIM, Matrix, sum_share
 from gordan.certificates.multinomial import ROOT2, Facts, Masses, Multinomial, Scores, _enclosed, losses_above, weights_of
 from gordan.certificates.optima import Objectives
 from gordan.certificates.regions import Balls, ClassRegion, Region, Slopes, _slopes, proved, region_of, weight_bounds
+from gordan.floats import U
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import stored

@@ -16,11 +16,12 @@ from loss_problems import FAMILIES, KINDS, LOSSES, attack, enclosure_faults, mat
 
 import gordan
 from gordan.certificates import elementary, regions
-from gordan.certificates.bounds import TINY, U
+from gordan.certificates.bounds import TINY
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Region, region_of
+from gordan.floats import U
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 

@@ -11,11 +11,11 @@ from checkers import both
 
 import gordan
 from gordan.certificates import elementary
-from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import TERMS_AT_ONCE, Objectives, Planes, _sums
 from gordan.certificates.regions import Balls, _slopes
+from gordan.floats import U
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Rows, stored

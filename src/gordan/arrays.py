@@ -27,6 +27,8 @@ MOST_EXACT_INTEGER = 2**53
 LARGEST_LABEL = 2**1023
 # Integers from here on overflow when converted to float: half way from the largest float to the next power of two.
 BEYOND_FLOATS = 2**1024 - 2**970
+# ln 2 in two parts. The first has 32 bits, so that its product with an exponent is exact; the error of their sum is about 2⁻⁸⁶.
+LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 
 
 def namespace(x: Any) -> Any:

@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import SUM_BLOCK, TINY, U, above, below
+from gordan.certificates.bounds import SUM_BLOCK, TINY, above, below
 from gordan.certificates.matrix import error
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.intercepts import Intercept
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.floats import U
 
-U = 2.0**-53
 # An upper bound on the absolute error that underflow, gradual or flushed, can cause in one product or sum.
 TINY = 2.0**-1021
 # The number of terms that are added up in floats, in any order, before these partial sums are added up exactly.

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, namespace
-from gordan.certificates.bounds import TINY, U
+from gordan.arrays import LN2_HIGH, LN2_LOW, Array, namespace
+from gordan.certificates.bounds import TINY
+from gordan.floats import U
 
 REL = 2.0**-48
 # The relative error that is allowed for two of these functions, one applied to the other, and the few operations around them.
 REL_TWO = 2.0**-45
-# ln 2 in two parts. The first has 32 bits, so that its product with an exponent is exact; the error of their sum is about 2⁻⁸⁶.
-LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 LN2 = 0.6931471805599453
 # Below this number, e^x is less than TINY.
 LEAST_EXPONENT = -800.0

@@ -19,12 +19,12 @@ import numpy as np
 
 from gordan.arrays import Array, namespace, relative_width
 from gordan.certificates import bounds, elementary
-from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.bounds import TINY, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.margins import combined
 from gordan.certificates.matrix import Matrix, Products, error
 from gordan.certificates.problem import Problem
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import LONGEST_SUM, nonzero

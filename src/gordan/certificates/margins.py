@@ -21,7 +21,7 @@ from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Groups, Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.geometry import Ball
 from gordan.geometry.sets import level
 from gordan.intercepts import Intercept
@@ -287,12 +287,12 @@ class Margin:
         if bounds.up(self._perturbation_norm(size, dual=False) + most) <= self.robust:
             return 0.0
         rest = centre - self._allowed_perturbation(Ball(len(centre), self.robust_norm, self.robust).project(centre))
-        return bounds.up(bounds.up(bounds.length(rest) * (1 + 2 * bounds.U)) + error)
+        return bounds.up(bounds.up(bounds.length(rest) * (1 + 2 * U)) + error)
 
     def _allowed_perturbation(self, delta: Array) -> Array:
         """Return a vector near δ that is proved to be a perturbation: ‖δ‖_s ≤ ε."""
         size = self._perturbation_norm(np.abs(delta), dual=False)
-        return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
+        return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * U))
 
     def _normalized(self, p: Array) -> tuple[Array, Array] | None:
         """Return the rows of positive weight, and these weights normalized to a total mass of 1; None if a group has no weight.
@@ -441,7 +441,7 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = (X.norms if len(rows) == X.n else X.norms[rows]) + float(intercept.column)
         total = bounds.near_sum(q * sizes)
-        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed, since `total` is rounded as well
+        relative = 2 * U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed, since `total` is rounded as well
         # underflow of a weight, and of a product
         lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
     return combined(X, signs, rows, q, intercept), relative * total + lost
@@ -509,12 +509,12 @@ def _tail_upper(hi: Array, c: Array, mass: float) -> tuple[float, float]:
         return float(np.min(hi, initial=math.inf)), float(np.min(hi, initial=math.inf))
     order = np.argsort(hi, kind="stable")
     with np.errstate(over="ignore", invalid="ignore"):
-        held_by = np.cumsum(c[order]) * (1 - (len(c) + 2) * bounds.U)  # the relative error of each sum is at most len(c)·u
+        held_by = np.cumsum(c[order]) * (1 - (len(c) + 2) * U)  # the relative error of each sum is at most len(c)·u
         last = int(np.searchsorted(held_by, mass))
         if not math.isfinite(mass) or last == len(order) or not math.isfinite(hi[order[last]]):
             return math.inf, math.inf
         filled, top = order[:last], float(hi[order[last]])
-        below = c[filled] * (top - hi[filled]) * (1 - 8 * bounds.U)
+        below = c[filled] * (top - hi[filled]) * (1 - 8 * U)
         if not np.isfinite(below).all():
             return top, math.inf
         less = bounds.sum_bounds(below)[0] - len(below) * bounds.TINY
@@ -540,7 +540,7 @@ def _tail_lower(lo: Array, c: Array, mass: float) -> float:
         """Return an upper bound on the sum of the terms of some rows, but for underflow, and how many they are."""
         below = np.flatnonzero(lo[first:end] < tau) + first
         with np.errstate(over="ignore", invalid="ignore"):
-            terms = c[below] * (tau - lo[below]) * (1 + 8 * bounds.U)
+            terms = c[below] * (tau - lo[below]) * (1 + 8 * U)
         return bounds.near_bounds(terms)[1], len(terms)
 
     excesses, counts = zip(*over_rows(excess_of, len(lo)), strict=True)

@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import SUM_BLOCK, TINY, U, add, dyadic, length, multiply, round_near
+from gordan.certificates.bounds import SUM_BLOCK, TINY, add, dyadic, length, multiply, round_near
 from gordan.errors import InputError
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.rows import Block, Storage, over_rows
 
 # Claims are made from enclosures whose radius is this many times that of the checker, which may add in another order: the bound

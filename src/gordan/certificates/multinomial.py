@@ -19,7 +19,7 @@ import numpy as np
 
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
-from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.bounds import TINY, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import (
     LEAST_WEIGHT,
@@ -34,7 +34,7 @@ from gordan.certificates.losses import (
 )
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing_step, softmax
 from gordan.rows import Block, in_threads, over_rows, threads_for

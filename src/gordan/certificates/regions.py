@@ -19,13 +19,13 @@ import numpy as np
 
 from gordan.arrays import Array, dot, namespace
 from gordan.certificates import bounds, elementary
-from gordan.certificates.bounds import TINY, U, above, below, down, up
+from gordan.certificates.bounds import TINY, above, below, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import Objective, Optimum, dense_slack
 from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, for_blocks, sum_share
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores, balancing
 from gordan.certificates.problem import Problem
-from gordan.floats import ieee_floats
+from gordan.floats import U, ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Block

@@ -14,12 +14,12 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective, Optimum, dense_slack, of_zero
 from gordan.certificates.matrix import CLAIM, Matrix, Products
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
+from gordan.floats import U
 from gordan.ledger.evidence import Effort
 from gordan.ledger.question import ON_HOST, Asks, Budget, Play, Proposal
 from gordan.losses import Loss

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
+from gordan.arrays import LEAST_SQUARE, LN2_HIGH, LN2_LOW, MOST_SQUARE
 from gordan.compiling import compiled, compiled_in_order
 from gordan.rows.storage import CACHE_LINE_BYTES, HIGH, LOW, PEAK, SIGNED, TOTAL
 
@@ -28,8 +28,8 @@ HEADROOM = 24.0
 # The initial peak, finite so that a row of weight zero does not make inf - inf.
 LEAST = -np.finfo(np.float64).max
 
-# For `_exponentials`: 1/log 2, log 2 in two parts (the first ends in zero bits, so that its multiples are exact), and 1/k!.
-LOG2_E, LOG_2, LOG_2_REST = 1 / math.log(2), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+# For `_exponentials`: 1/ln 2, the number whose addition rounds to an integer, and 1/k!.
+LOG2_E = 1 / math.log(2)
 ROUNDER = 1.5 * 2.0**52
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
@@ -70,7 +70,7 @@ def _exponentials(x):
         y = x[k] if near else 0.5 * x[k]
         shifted = y * LOG2_E + ROUNDER
         m = shifted - ROUNDER
-        r = (y - m * LOG_2) - m * LOG_2_REST
+        r = (y - m * LN2_HIGH) - m * LN2_LOW
         power = TAYLOR[0]
         for c in range(1, len(TAYLOR)):
             power = power * r + TAYLOR[c]

@@ -13,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError, MissingExtra
-from gordan.floats import ABOVE, HALF_UNIT, LEAST
+from gordan.floats import ABOVE, LEAST, U
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 
@@ -281,7 +281,7 @@ def device_is_ieee(X: Any) -> bool:
     torch = torch_for()
     kind = torch.finfo(X.dtype)
     least = kind.smallest_normal * kind.eps
-    ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [LEAST], [HALF_UNIT]))
+    ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [LEAST], [U]))
     cases = [
         (X.new_tensor([least]).double(), [least]),
         (tiny * ones, [LEAST, -LEAST]),
