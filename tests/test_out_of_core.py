@@ -537,17 +537,30 @@ def manifests(found):
     n, d = found["shape"]
     first = {**found["pieces"][0], "rows": found["pieces"][0]["rows"] + 1}
     files = found["files"]
-    shapes = {name: told["shape"] for name, told in files.items()}
-    yield {"shape": [float(n), d]}, "a count is expected in place of"
+    shape = files["data.npy"]["shape"]
+
+    def with_data(**entry):
+        return {"files": {**files, "data.npy": entry}}
+
+    yield {"shape": [float(n), d]}, "damaged: shape: a nonnegative integer is expected in place of"
     yield {"shape": [n, 0]}, "do not match its shape"
     yield {"pieces": [first, *found["pieces"][1:]]}, "do not match its shape"
     yield {"files": {"X.npy": files["data.npy"]}}, "its fields are not those of the files of csr rows"
     yield {"names": ["a"]}, "names do not match"
-    yield {"names": [1] * d}, "text is expected in place of '1'"
-    yield {"files": {**files, "data.npy": {"dtype": "<f2", "shape": shapes["data.npy"]}}}, "dtype is one of .* not '<f2'"
-    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [-1]}}}, "a count is expected in place of"
-    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [2**48]}}}, "shape is a list of sizes, not"
-    yield {"files": {**files, "data.npy": {"shape": shapes["data.npy"]}}}, "manifest.json is damaged: .* those of an array"
+    yield {"names": [1] * d}, "damaged: names: text is expected in place of '1'"
+    yield (
+        with_data(dtype="<f2", shape=shape),
+        "files: data.npy: dtype is '<f2'; it must be one of <f4, ",
+    )
+    yield (
+        with_data(dtype="<f8", shape=[-1]),
+        "files: data.npy: shape: a nonnegative integer is expected in place of",
+    )
+    yield (
+        with_data(dtype="<f8", shape=[2**48]),
+        r"files: data.npy: shape is \(281474976710656,\); it must be a list of sizes",
+    )
+    yield with_data(shape=shape), "manifest.json is damaged: .* those of an array"
     yield {"format": "gordan-rows-99"}, "this version of gordan reads"
 
 

@@ -60,14 +60,14 @@ FILES = {
     "columns null": (lambda s: changed(s, columns=None), "is damaged"),
     "columns a number": (
         lambda s: changed(s, columns=5),
-        "is damaged: its fields are not those of the columns of a trace: '5' is not an object",
+        "is damaged: columns: its fields are not those of the columns of a trace: '5' is not an object",
     ),
     "columns a list": (lambda s: changed(s, columns=[]), "is damaged"),
     "a column missing": (lambda s: changed(s, columns={"t": [1]}), "is damaged"),
-    "a column of strings": (lambda s: with_column(s, "lower", ["a"] * 5), "is damaged"),
-    "a column that is a number": (lambda s: with_column(s, "lower", 5), "is damaged"),
+    "a column of strings": (lambda s: with_column(s, "lower", ["a"] * 5), "is damaged: lower"),
+    "a column that is a number": (lambda s: with_column(s, "lower", 5), "is damaged: columns: lower is 5; it must be a list"),
     "a column that is a string": (lambda s: with_column(s, "lower", "abc"), "is damaged"),
-    "a column too short": (lambda s: with_column(s, "lower", [1.0]), "is damaged"),
+    "a column too short": (lambda s: with_column(s, "lower", [1.0]), "is damaged: lower: a list of"),
     "rounds beyond 64 bits": (lambda s: with_column(s, "t", [10**30]), "is damaged"),
     "w a string": (lambda s: changed(s, w="abc"), "is damaged"),
     "w of strings": (lambda s: changed(s, w=["a", "b"]), "is damaged"),
@@ -76,7 +76,8 @@ FILES = {
     "w null": (lambda s: changed(s, w=None), "is damaged"),
     "w too short": (lambda s: changed(s, w=[1.0]), "is damaged"),
     "p too long": (lambda s: changed(s, p=[0.25] * 4), "is damaged"),
-    "n a string": (lambda s: changed(s, n="three"), "is damaged"),
+    "n a string": (lambda s: changed(s, n="three"), "is damaged: n: a nonnegative integer is expected in place of 'three'"),
+    "an integer for a float": (lambda s: changed(s, scale=1), "is damaged: scale is 1; it must be a float, such as 1.0"),
 }
 
 

@@ -33,8 +33,8 @@ from gordan.io.files import require_writable
 from gordan.rows import Rows
 
 FORMAT = "gordan-checkpoint-2"
-PROBLEM = schema.Form((dict,), "texts about the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
-HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.Form((dict,), "an object")}
+PROBLEM = schema.FieldType((dict,), "texts about the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
+HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.FieldType((dict,), "an object")}
 # The seconds between two checkpoints, at least, and the share of the time that writing them may take.
 INTERVAL_SECONDS, WRITING_SHARE = 30.0, 0.05
 # Fields of a form that say how long and how exactly to work, and do not identify the problem.
@@ -209,21 +209,21 @@ def compute(form: Any, names: tuple[str, ...]) -> None:
 
 # ---- values in a file -------------------------------------------------------------------------------------------------
 
-OBJECT = schema.Form((dict,), "an object")
+OBJECT = schema.FieldType((dict,), "an object")
 # Other files hold no NaN, which `read_hex` refuses.
 NUMBER = schema.FLOAT._replace(read=lambda plain: math.nan if plain == "nan" else schema.read_hex(plain))
 # A value that is an object in the file has exactly the fields of one of these; the first ones are arrays.
-ARRAYS: tuple[dict[str, schema.Form], ...] = (
+ARRAYS: tuple[dict[str, schema.FieldType], ...] = (
     {"array": schema.TEXT},
     {"bool": OBJECT},
     {"transposed": schema.TEXT},
     {"zeros": schema.COUNT, "at": schema.TEXT, "values": schema.TEXT},
 )
-VALUES: tuple[dict[str, schema.Form], ...] = (
+VALUES: tuple[dict[str, schema.FieldType], ...] = (
     *ARRAYS,
     {"float": NUMBER},
     {"scalar": OBJECT},
-    {"tuple": schema.Form((list,), "a list")},
+    {"tuple": schema.LIST},
     {"type": schema.TEXT, "parts": OBJECT},
     {"table": schema.TEXT, "rows": schema.COUNT, "columns": OBJECT},
 )
@@ -336,7 +336,7 @@ def _restored(plain: Any, arrays: dict[str, Array], known: dict[str, Any] | None
     return known[name]
 
 
-def _fields(plain: Any, known: tuple[dict[str, schema.Form], ...]) -> dict[str, Any]:
+def _fields(plain: Any, known: tuple[dict[str, schema.FieldType], ...]) -> dict[str, Any]:
     """Return the fields of a value in a file, which must be exactly those of one of the known ones, or raise a ValueError."""
     for parts in known:
         if type(plain) is dict and plain.keys() == parts.keys():

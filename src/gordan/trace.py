@@ -14,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.errors import InputError, import_extra, input_errors
-from gordan.schema import COUNT, DECIMAL, TEXT, Form, fields, listed, mapping, optional, strict_json
+from gordan.schema import COUNT, DECIMAL, LIST, TEXT, FieldType, each, fields, mapping, optional, strict_json
 
 FORMAT = "gordan-trace-1"
 
@@ -172,7 +172,6 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
 FACTS = {"method": TEXT, "form": TEXT, "norm": DECIMAL, "n": COUNT, "d": COUNT, "scale": DECIMAL, "status": TEXT}
 # The vectors, and whether their length is n or d. All but w and w_best may be None.
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
-LIST = Form((list,), "a list")
 FORMS = {
     **FACTS,
     "columns": mapping("the columns of a trace", dict.fromkeys(COLUMNS, LIST)),
@@ -200,7 +199,6 @@ def _from_plain(content: dict[str, Any]) -> Trace:
     return Trace(**found)
 
 
-def _numbers(values: Any, name: str, length: int, form: Form) -> Array:
-    return np.array(
-        [form.taken(value, name) for value in listed(values, length)], dtype=np.int64 if form is COUNT else np.float64
-    )
+def _numbers(values: Any, name: str, length: int, form: FieldType) -> Array:
+    found = each(form, f"a list of {length} values, each of them {form.description}", length).parse(values, name)
+    return np.array(found, dtype=np.int64 if form is COUNT else np.float64)

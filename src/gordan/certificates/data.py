@@ -31,12 +31,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from gordan import schema
-from gordan.arrays import BEYOND_FLOATS
-from gordan.errors import InputError
+from gordan.errors import InputError, input_errors
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
-from gordan.schema import COUNT, REAL, REAL_OR_INF, TEXT, WHOLE, Form, each, optional, record
+from gordan.schema import COUNT, LIST, REAL, REAL_OR_INF, TEXT, WHOLE, FieldType, choice, each, optional, record
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
 Kind = Literal[
@@ -52,7 +51,6 @@ Kind = Literal[
 ]
 Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
-ABOUT_TEXTS = ("file", "label", "weight", "positive", "version", "statement")
 DROPPED = ("missing", "zero-weight")
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
 MODELS = ("logistic", "multinomial", "ordinal", "poisson")
@@ -88,19 +86,35 @@ class About:
 
     def __post_init__(self) -> None:
         """Refuse values that JSON could not hold."""
-        names = [getattr(self, name) for name in ABOUT_TEXTS]
-        columns = () if self.columns is None else self.columns
-        if not isinstance(columns, tuple) or not all(isinstance(name, (str, type(None))) for name in (*names, *columns)):
-            raise InputError("`about` of a certificate must hold text")
-        if self.size is not None and (type(self.size) is not int or self.size < 0):
-            raise InputError("size in `about` of a certificate must be a number of bytes")
+        with input_errors("`about` of a certificate is malformed", ValueError):
+            for name, form in ABOUT_FIELDS.items():
+                form.require(getattr(self, name), name)
 
 
-LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", lambda value: value.hex() if isinstance(value, float) else value)
-RELATION = Form((tuple,), "pairs of a column and a factor", lambda pairs: [[j, hex(m)] for j, m in pairs], _relation)
-ABOUT_FORMS = dict.fromkeys((entry.name for entry in fields(About)), optional(TEXT))
-ABOUT_FORMS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "names"))}
-ABOUT = record(About, "a part `about`", **ABOUT_FORMS)
+def _one_number(label: Any) -> bool:
+    return bool(label == label)  # NaN is not equal to itself
+
+
+def _one_column(pairs: Any) -> bool:
+    return all(type(pair) is tuple and [*map(type, pair)] == [int, int] and pair[0] >= 0 for pair in pairs)
+
+
+LABEL = FieldType(
+    (*LABELS.values(), np.str_, np.float64),
+    "text, a number or a boolean",
+    lambda value: value.hex() if isinstance(value, float) else value,
+    holds=_one_number,
+)
+RELATION = FieldType(
+    (tuple,),
+    "pairs of a column and an integer factor",
+    lambda pairs: [[j, hex(m)] for j, m in pairs],
+    _relation,
+    _one_column,
+)
+ABOUT_FIELDS = dict.fromkeys((entry.name for entry in fields(About)), optional(TEXT))
+ABOUT_FIELDS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "several names"))}
+ABOUT = record(About, "a part `about`", **ABOUT_FIELDS)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The kinds whose w, b and weights are integers; those of the other kinds are floats.
 EXACT: tuple[Kind, ...] = ("witness", "quasi-separation", "overlap")
@@ -117,23 +131,22 @@ class FieldSpec(NamedTuple):
 
     `form` says what it holds; None stands for the numbers of the kind, integers or floats. `length` is None for a single value,
     "" for a list of any length, and otherwise the length of a list or the name of one: n, plane, classes or rows. `kinds` are
-    the kinds that have the field, `words` the texts that are allowed, and `since` is the first format that has it.
+    the kinds that have the field, and `since` is the first format that has it.
     """
 
-    form: Form | None = None
+    form: FieldType | None = None
     length: str | int | None = None
     kinds: tuple[Kind, ...] = KINDS
-    words: tuple[str, ...] = ()
     since: int = 1
 
-    def form_for(self, kind: Kind) -> Form:
-        """Return what the field holds in a certificate of this kind, as one value or as each of a list."""
-        return self.form or (WHOLE if kind in EXACT else REAL)
-
-    def in_file(self, kind: Kind, length: int | None = None) -> Form:
-        """Return how the field is written and read: None, one value, or a list of values (of this length)."""
-        form = self.form_for(kind)
-        return optional(form if self.length is None else each(form, form.words, length))
+    def form_for(self, kind: Kind, length: int | None = None) -> FieldType:
+        """Return what the field holds in a certificate of this kind, as one value or as several (`length` of them if given)."""
+        form = self.form or (WHOLE if kind in EXACT else REAL)
+        if self.length is None:
+            return form
+        length = self.length if isinstance(self.length, int) else length
+        some = "several" if length is None else str(length)
+        return each(form, f"a tuple of {some} values, each of them {form.description}", length)
 
 
 def _spec(*args: Any, **kwargs: Any) -> Mapping[str, FieldSpec]:
@@ -164,8 +177,8 @@ class Certificate:
     largest margin that remains if every x_i may be moved by any δ with ‖δ‖_s ≤ ε, s = `robust_norm`.
     """
 
-    kind: Kind = field(metadata=_spec(TEXT, words=KINDS))
-    intercept: Literal["free", "penalized", "none"] = field(metadata=_spec(TEXT, words=(*Intercept,)))
+    kind: Kind = field(metadata=_spec(choice(*KINDS)))
+    intercept: Literal["free", "penalized", "none"] = field(metadata=_spec(choice(*Intercept)))
     classes: tuple[Label, ...] = field(metadata=_spec(LABEL, ""))
     shape: tuple[int, int] = field(metadata=_spec(COUNT, 2))
     w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_spec(length="plane", kinds=PLANES))
@@ -179,10 +192,10 @@ class Certificate:
     sample_weight: tuple[float, ...] | None = field(default=None, metadata=_spec(REAL, "n", kinds=INTERVALS))
     data_hash: str | None = field(default=None, metadata=_spec(TEXT))
     dependent: tuple[Relation, ...] = field(default=(), metadata=_spec(RELATION, "", kinds=VERIFIED, since=2))
-    model: str = field(default="logistic", metadata=_spec(TEXT, words=MODELS, since=2))
+    model: str = field(default="logistic", metadata=_spec(choice(*MODELS), since=2))
     about: About | None = field(default=None, metadata=_spec(ABOUT, since=2))
     dropped: tuple[str, ...] = field(default=(), metadata=_spec(TEXT, "", since=2))
-    loss: str | None = field(default=None, metadata=_spec(TEXT, kinds=("optimum",), words=(*Loss,), since=2))
+    loss: str | None = field(default=None, metadata=_spec(choice(*Loss), kinds=("optimum",), since=2))
     C: float | None = field(default=None, metadata=_spec(REAL, kinds=("optimum",), since=2))
     class_weight: tuple[float, ...] | None = field(default=None, metadata=_spec(REAL, "classes", kinds=("optimum",), since=2))
     weights_hash: str | None = field(default=None, metadata=_spec(TEXT, kinds=("optimum",), since=2))
@@ -191,14 +204,20 @@ class Certificate:
 
     def __post_init__(self) -> None:
         """Refuse what is not a well-formed claim, such as unknown words, text for numbers, or floats where integers belong."""
-        for entry in FIELDS:
-            value = getattr(self, entry.name)
-            if value is not entry.default:  # every kind may have the default
-                _require(entry, value, self.kind)
+        with input_errors("the certificate is malformed", ValueError):
+            for entry in FIELDS:
+                value = getattr(self, entry.name)
+                if value is entry.default:  # every kind may have the default
+                    continue
+                _form_of(entry, self.kind).require(value, entry.name)
+                if self.kind not in entry.metadata["spec"].kinds and value != entry.default:
+                    raise ValueError(f"a {self.kind} certificate has no {entry.name}")
         if len({*map(type, self.classes)}) != 1:
             raise InputError("the classes of a certificate must be of one type")
         if len(self.classes) < 2:
             raise InputError("a certificate needs at least two classes")
+        if len({*self.classes}) != len(self.classes):
+            raise InputError("the classes of a certificate must differ from each other")
         if len(self.classes) > 2 and not self.several:
             raise InputError(f"a certificate of this kind has two classes, not {len(self.classes)}")
         if self.class_weight is not None and len(self.class_weight) != len(self.classes):
@@ -210,8 +229,6 @@ class Certificate:
 
     def _require_model_fields(self) -> None:
         """Refuse fields that have no meaning for a model other than the logistic one."""
-        if len({*self.classes}) != len(self.classes):
-            raise InputError("the classes of a certificate must differ from each other")
         if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
             raise InputError(f"a certificate with model {self.model!r} states no margin and no loss")
         if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
@@ -237,7 +254,7 @@ class Certificate:
         content: dict[str, Any] = {"format": FORMAT}
         for entry in _fields_of(self.kind):
             value = getattr(self, entry.name)
-            content[entry.name] = entry.metadata["spec"].in_file(self.kind).write(value)
+            content[entry.name] = _form_of(entry, self.kind).write(value)
             if entry.name == "classes":
                 content["class_type"] = next(name for name, kind in LABELS.items() if isinstance(value[0], kind))
         return json.dumps(content, allow_nan=False)
@@ -254,6 +271,8 @@ class Certificate:
             raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")
         try:
             return _from_json_object(content, first=content.pop("format") == FIRST_FORMAT)
+        except InputError:
+            raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the certificate is malformed: {error}") from None
 
@@ -268,70 +287,38 @@ def _fields_of(kind: str) -> list[Field[Any]]:
     return [entry for entry in FIELDS if kind in entry.metadata["spec"].kinds]
 
 
-def _require(entry: Field[Any], value: Any, kind: Kind) -> None:
-    """Refuse a value that the declaration of its field does not allow."""
-    name, spec = entry.name, entry.metadata["spec"]
-    if kind in KINDS and kind not in spec.kinds and value != entry.default:
-        raise InputError(f"a {kind} certificate has no {name}")
-    if value is None and entry.default is None:
-        return
-    if spec.words:
-        if value not in spec.words:
-            words = ", ".join(repr(str(word)) for word in spec.words)
-            raise InputError(f"{name} of a certificate is {value!r:.60}; it must be one of {words}")
-        return
-    if isinstance(value, tuple) != (spec.length is not None):
-        raise InputError(f"{name} of a certificate must be {'one value' if spec.length is None else 'a tuple'}")
-    if isinstance(spec.length, int) and len(value) != spec.length:
-        raise InputError(f"{name} of a certificate must be {spec.length} values")
-    _require_form(name, value if isinstance(value, tuple) else (value,), spec.form_for(kind), kind)
-
-
-def _require_form(name: str, values: tuple[Any, ...], form: Form, kind: Kind) -> None:
-    """Refuse values that are not of the types that the form allows, or that float64 cannot hold where floats are expected."""
-    types = {*map(type, values)}
-    wrong = types - {*form.types} if form is not LABEL else {found for found in types if not issubclass(found, form.types)}
-    if wrong:
-        raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {wrong.pop().__name__}")
-    whole = [v for v in values if type(v) is int] if int in types and np.float64 in form.types else []
-    if any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in whole):
-        raise InputError(f"{name} of a certificate has an integer that float64 cannot hold")
-    if form is RELATION and any(
-        type(pair) is not tuple or [*map(type, pair)] != [int, int] for pairs in values for pair in pairs
-    ):
-        raise InputError(f"{name} of a certificate must hold {form.words}")
+def _form_of(entry: Field[Any], kind: Kind, length: int | None = None) -> FieldType:
+    """Return what a field holds in certificates of this kind, in memory and in a file: its default None is always allowed."""
+    form: FieldType = entry.metadata["spec"].form_for(kind, length)
+    return optional(form) if entry.default is None else form
 
 
 def _from_json_object(content: dict[str, Any], first: bool) -> Certificate:
     """Return the certificate in a JSON object of the second format, or of the first one if `first`."""
-    kind = content.get("kind")
-    if kind not in (FIRST_KINDS if first else KINDS):
-        raise ValueError(f"kind {kind!r}")
+    kind = choice(*(FIRST_KINDS if first else KINDS)).parse(content.get("kind"), "kind")
     known = [entry for entry in FIELDS if entry.metadata["spec"].since == 1] if first else _fields_of(kind)
     schema.require_fields(content, [*(entry.name for entry in known), "class_type"], f"a {kind} certificate")
-    lengths, found = _named_lengths(content), {}
-    for entry in known:
-        spec = entry.metadata["spec"]
-        found[entry.name] = spec.in_file(kind, lengths.get(spec.length, spec.length or None)).read(content[entry.name])
-    found["classes"] = _read_classes(content["classes"], content["class_type"])
+    lengths = _named_lengths(content)
+    found = {
+        entry.name: _form_of(entry, kind, lengths.get(entry.metadata["spec"].length)).parse(content[entry.name], entry.name)
+        for entry in known
+    }
+    found["classes"] = _read_classes(content["classes"], choice(*LABELS).parse(content["class_type"], "class_type"))
     return Certificate(**found)
 
 
 def _named_lengths(content: Mapping[str, Any]) -> dict[Any, int]:
     """Return the lengths of lists that `FieldSpec.length` refers to by name."""
-    n, d = (schema.count(size) for size in schema.listed(content["shape"], 2))
-    model, classes = schema.text(content.get("model", MODELS[0])), len(schema.listed(content["classes"]))
+    n, d = each(COUNT, "two sizes", 2).parse(content["shape"], "shape")
+    model = choice(*MODELS).parse(content.get("model", MODELS[0]), "model")
+    classes, rows = (len(LIST.parse(content[name], name)) for name in ("classes", "rows"))
     block = d + (content["intercept"] != Intercept.NONE)
     planes = {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}  # see `models`
-    if model not in planes:
-        raise ValueError(f"model {model!r}")
     plane = classes * block if content.get("loss") == Loss.MULTINOMIAL else planes[model]
-    return {"n": n, "plane": plane, "rows": len(schema.listed(content["rows"])), "classes": classes}
+    return {"n": n, "plane": plane, "rows": rows, "classes": classes}
 
 
-def _read_classes(values: Any, kind: Any) -> tuple[Label, ...]:
-    """Return the classes, which must be distinct and of the type with this name."""
-    found: list[Any] = [schema.read_hex(v) if kind == "float" else v for v in schema.listed(values)]
-    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in found) or len({*found}) < max(2, len(found)):
-        raise ValueError(f"classes {str(values)[:80]} of type {kind!r}")
-    return tuple(found)
+def _read_classes(values: list[Any], kind: str) -> tuple[Label, ...]:
+    """Return the classes, which must be of the type with this name."""
+    form = schema.FLOAT if kind == "float" else FieldType((LABELS[kind],), f"of type {kind!r}, as class_type says")
+    return tuple(form.parse(value, f"classes[{k}]") for k, value in enumerate(values))

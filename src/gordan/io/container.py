@@ -26,7 +26,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError, input_errors
 from gordan.io.files import write_atomic
-from gordan.schema import COUNT, TEXT, Form, choice, each, fields, mapping, strict_json
+from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping, strict_json
 
 MAGIC = b"\x89GORDAN\n"
 VERSION = 1
@@ -36,7 +36,7 @@ MAX_HEADER = 1 << 28
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|i1", "|u1")
 SIZES = each(COUNT, "up to 8 sizes below 2**48")._replace(holds=lambda sizes: len(sizes) <= 8 and max(sizes, default=0) < 2**48)
 ENTRY = mapping("an array", {"name": TEXT, "dtype": choice(*DTYPES), "shape": SIZES, "offset": COUNT})
-WHOLE = {"arrays": each(ENTRY, "a list of arrays"), "header": Form((dict,), "an object")}
+WHOLE = {"arrays": each(ENTRY, "a list of arrays"), "header": FieldType((dict,), "an object")}
 
 
 def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:

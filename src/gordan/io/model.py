@@ -17,7 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 from gordan.losses import Loss, softmax
-from gordan.schema import COUNT, FLAG, FLOAT, TEXT, Form, choice, each, fields, optional, read_hex, record
+from gordan.schema import COUNT, FLAG, FLOAT, TEXT, FieldType, choice, each, fields, optional, read_hex, record
 
 # All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
@@ -140,8 +140,7 @@ class Model:
             _check_labels(self.classes, self.class_dtype)
             for name, field in FIELDS.items():
                 if not field.form.allows(getattr(self, name)):
-                    words = field.form.words + (" in a tuple" if tuple in field.form.types else "")
-                    raise InputError(f"{name} of a model must be {words}, not {getattr(self, name)!r:.200}")
+                    raise InputError(f"{name} of a model must be {field.form.description}, not {getattr(self, name)!r:.200}")
             self._check_sizes()
             self._check_values()
 
@@ -244,32 +243,32 @@ ARRAYS = ("coef", "intercept", "margins")
 OPTIONAL_ARRAYS = ("places", "scaling")
 # What is stored as arrays if it is there, which the header says.
 FLAGGED = (*OPTIONAL_ARRAYS, "certificates")
-HEAD = {"format": TEXT, "classes": Form((list,), "a list of labels"), "class_type": TEXT}
+HEAD = {"format": TEXT, "classes": FieldType((list,), "a list of labels"), "class_type": TEXT}
 
 
 class Field(NamedTuple):
-    """A field of a model: its form, the first format that has it, and its value in files without it.
+    """The declaration of a field in the header: what it holds, and the first format that has it.
 
-    Files of that format that were written before the field was added may lack it if it is `added`.
+    Files of that format that were written before the field was added may lack it if it is `added`. A model from a file without
+    the field has the default of `Model`.
     """
 
-    form: Form
-    format: int = 1
-    before: Any = None
+    form: FieldType
+    since: int = 1
     added: bool = False
 
 
-NU = optional(FLOAT._replace(words="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
+NU = optional(FLOAT._replace(description="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
 INTERVAL = each(FLOAT._replace(holds=lambda end: end >= 0), "an interval", 2)
 FACTS = record(
     PlaneFacts,
     "nu, separable and objective",
     nu=NU,
     separable=optional(FLAG),
-    objective=optional(INTERVAL._replace(holds=lambda ends: INTERVAL.holds(ends) and math.inf > ends[0] <= ends[1])),
+    objective=optional(INTERVAL._replace(holds=lambda ends: INTERVAL.allows(ends) and math.inf > ends[0] <= ends[1])),
 )
-POSITIVE = FLOAT._replace(words="a positive float", holds=lambda value: value > 0)
-FACTOR = FLOAT._replace(words="a factor", holds=lambda factor: 0 <= factor < math.inf)
+POSITIVE = FLOAT._replace(description="a positive float", holds=lambda value: value > 0)
+FACTOR = FLOAT._replace(description="a factor", holds=lambda factor: 0 <= factor < math.inf)
 OPTIONS = record(
     Options,
     "the parameters of a fit",
@@ -277,7 +276,7 @@ OPTIONS = record(
     max_iter=optional(COUNT),
     time_limit=optional(POSITIVE),
     warm_start=FLAG,
-    random_state=optional(Form((int,), "a whole number")),
+    random_state=optional(FieldType((int,), "an integer")),
     balanced=FLAG,
     class_weight=optional(each(FACTOR, "the factor of each class")),
     method=optional(TEXT),
@@ -285,20 +284,20 @@ OPTIONS = record(
     on_inseparable=optional(TEXT),
 )
 FIELDS = {
-    "estimator": Field(TEXT._replace(words="the name of a class", holds=str.isidentifier), 2, "MaxMarginClassifier"),
+    "estimator": Field(TEXT._replace(description="the name of a class", holds=str.isidentifier), since=2),
     "kind": Field(choice(*KINDS)),
     "names": Field(optional(each(TEXT, "texts"))),
-    "norm": Field(FLOAT._replace(words="a float of at least 2", holds=lambda norm: norm >= 2)),
+    "norm": Field(FLOAT._replace(description="a float of at least 2", holds=lambda norm: norm >= 2)),
     "nu": Field(NU),
-    "intercept_kind": Field(choice(*Intercept)._replace(types=(str, Intercept))),
-    "loss": Field(optional(choice(*Loss)._replace(types=(str, Loss))), 2),
-    "C": Field(optional(FLOAT._replace(words="a positive float", holds=lambda C: 0 < C < math.inf)), 2),
+    "intercept_kind": Field(choice(*Intercept)),
+    "loss": Field(optional(choice(*Loss)), since=2),
+    "C": Field(optional(FLOAT._replace(description="a positive float", holds=lambda C: 0 < C < math.inf)), since=2),
     "version": Field(TEXT),
-    "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), 2),
-    "label": Field(optional(TEXT), 2),
-    **dict.fromkeys(OPTIONAL_ARRAYS, Field(optional(Form((np.ndarray,), "an array")), 2)),
+    "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), since=2),
+    "label": Field(optional(TEXT), since=2),
+    **dict.fromkeys(OPTIONAL_ARRAYS, Field(optional(FieldType((np.ndarray,), "an array")), since=2)),
     "certificates": Field(optional(each(TEXT, "texts"))),
-    "options": Field(optional(OPTIONS), 2, added=True),
+    "options": Field(optional(OPTIONS), since=2, added=True),
 }
 
 
@@ -312,9 +311,9 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
-    known = {name: field for name, field in FIELDS.items() if field.format <= version and (name in header or not field.added)}
+    known = {name: field for name, field in FIELDS.items() if field.since <= version and (name in header or not field.added)}
     forms = {name: FLAG if name in FLAGGED else field.form for name, field in known.items()}
-    read = {name: field.before for name, field in FIELDS.items()} | fields(header, forms | HEAD, "a model")
+    read = fields(header, forms | HEAD, "a model")
     named = [*ARRAYS, *(name for name in OPTIONAL_ARRAYS if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:

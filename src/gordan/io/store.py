@@ -32,12 +32,12 @@ from gordan.io.files import flush_to_disk, write_atomic, write_errors_at
 from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted, select_columns
-from gordan.schema import COUNT, TEXT, Form, choice, each, fields, mapping, optional, strict_json
+from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping, optional, strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # the size in bytes of the header of each .npy file
 FILES = {"dense": ("X.npy",), "csr": ("data.npy", "indices.npy", "indptr.npy")}
-SIZE = COUNT._replace(words="a whole number below 2**48", holds=lambda size: size < 2**48)
+SIZE = COUNT._replace(description="a nonnegative integer below 2**48", holds=lambda size: 0 <= size < 2**48)
 ARRAY = mapping("an array", {"dtype": choice("<f4", "<f8", "<i4", "<i8"), "shape": each(SIZE, "a list of sizes")})
 
 
@@ -282,10 +282,10 @@ def manifest_of(path: Path) -> dict[str, Any]:
     return found
 
 
-def _manifest_fields(kind: str) -> dict[str, Form]:
+def _manifest_fields(kind: str) -> dict[str, FieldType]:
     """Return the declarations of the fields of a manifest for this kind of storage."""
 
-    def per_file(form: Form) -> Form:
+    def per_file(form: FieldType) -> FieldType:
         return mapping(f"the files of {kind} rows", dict.fromkeys(FILES[kind], form))
 
     piece = mapping("a piece", {"rows": SIZE, "entries": SIZE, "bytes": per_file(SIZE), "sha256": per_file(TEXT)})
@@ -296,7 +296,7 @@ def _manifest_fields(kind: str) -> dict[str, Form]:
         "names": optional(each(TEXT, "a list of texts")),
         "y": optional(mapping("the labels", {"bytes": SIZE, "sha256": TEXT})),
         "files": per_file(ARRAY),
-        "source": Form((dict,), "what was converted"),
+        "source": FieldType((dict,), "what was converted"),
         "pieces": each(piece, "a list of pieces"),
     }
 

@@ -164,6 +164,8 @@ class Evidence:
 
         If the question is about the cone, it is first tried to prove that they span all rows as well, which proves overlap.
         """
+        if not np.isfinite(found.weights).all():
+            return False
         rows, weights = self._rows_of_X(found.rows), tuple(found.weights.tolist())
         kinds: tuple[Kind, ...] = ("verified-overlap", "verified-witness")
         for kind in kinds if self.question.asks is Asks.CONE else kinds[1:]:

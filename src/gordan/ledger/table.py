@@ -108,6 +108,8 @@ class TableEvidence:
 
     def offer_one(self, j: int, found: Cancelling) -> None:
         """Check rows that may cancel for one label vector, as `Evidence` does, and keep them if they do."""
+        if not np.isfinite(found.weights).all():
+            return
         within = deviation(self._witness(found.rows, found.weights, found.dependent), self.column(j))
         if within < math.inf:
             self.support[j], self.upper[j] = Support(found.rows, found.weights, within, found.dependent), 0.0
