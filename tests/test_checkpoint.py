@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-import types
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +29,7 @@ from typer.testing import CliRunner
 
 import gordan
 from gordan import checkpoint, dynamics
-from gordan.checkpoint import Checkpoint
+from gordan.checkpoint import Checkpoint, checkpointed
 from gordan.cli.app import app
 from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting
@@ -435,7 +434,7 @@ CHANGES = {
     "a field too many": lambda header, arrays: header.update(more=1),
     "no problem": lambda header, arrays: header.update(problem=3),
     "no run": lambda header, arrays: header["parts"].pop("run"),
-    "another type": lambda header, arrays: header["parts"]["run"].update(type="Sums"),
+    "another type": lambda header, arrays: header["parts"]["run"].update(type="run.sums"),
     "a type that is none": lambda header, arrays: header["parts"]["run"].update(type="system"),
     "a function": lambda header, arrays: header["parts"]["run"].update(type="run"),
     "a part less": lambda header, arrays: header["parts"]["run"]["parts"].pop("now"),
@@ -516,6 +515,7 @@ def test_what_a_killed_writer_left_is_removed_in_time(written):
 # ---- what is in it ----------------------------------------------------------------------------------------------------
 
 
+@checkpointed("test_checkpoint.leaf")
 class Leaf(NamedTuple):
     a: object
     b: object
@@ -625,30 +625,87 @@ def test_what_cannot_be_kept_is_refused_by_name(tmp_path):
     class Local(NamedTuple):
         a: int
 
-    for value, told in ((object(), "object"), (Local(1), "at the top of a module"), ({"a": 2}, "dict"), ([1], "list")):
+    how = r'decorate the class with @checkpointed\("test_checkpoint.Local"\) of gordan.checkpoint'
+    for value, told in ((object(), "object"), (Local(1), how), ((Local(1), Local(2)), how), ({"a": 2}, "dict"), ([1], "list")):
         with pytest.raises(InputError, match=told):
             Checkpoint(tmp_path / "run").write(run=value)
 
 
-def test_types_are_told_by_name_and_fields_and_not_by_module(tmp_path, monkeypatch):
-    """A class that has moved is found where it is; of two, neither is guessed."""
-    path, Moved = tmp_path / "run", NamedTuple("Moved", [("a", int)])
-    here = sys.modules[__name__]
-    monkeypatch.setattr(here, "Moved", Moved, raising=False)
-    Checkpoint(path).write(run=Moved(3))
-    assert here.__name__.encode() not in path.read_bytes()
-    monkeypatch.delattr(here, "Moved")
-    with pytest.raises(InputError, match="does not fit this version of gordan: there is no type 'Moved' at the top of a module"):
-        Checkpoint(path).restored("run", Moved)
-    monkeypatch.setitem(sys.modules, "elsewhere", types.SimpleNamespace(Moved=Moved))
-    assert Checkpoint(path).restored("run", Moved) == Moved(3)
-    monkeypatch.setattr(here, "Moved", NamedTuple("Moved", [("b", int)]), raising=False)  # of other fields: another type
-    assert Checkpoint(path).restored("run", Moved) == Moved(3)
-    monkeypatch.setattr(here, "Moved", NamedTuple("Moved", [("a", int)]))
-    with pytest.raises(InputError, match="there are 2 types 'Moved' with the parts a; rename one of them"):
-        Checkpoint(path).restored("run", Moved)
-    with pytest.raises(InputError, match="cannot be kept in a checkpoint: there are 2 types"):
-        Checkpoint(tmp_path / "other").write(run=Moved(3))
+@pytest.fixture
+def registry(monkeypatch):
+    """The registered types, which are restored afterwards."""
+    for name in ("_types", "_tags"):
+        monkeypatch.setattr(checkpoint, name, dict(getattr(checkpoint, name)))
+
+
+def test_types_are_told_by_their_tags_and_fields(tmp_path, registry):
+    """A class may move and get another name; other classes of the same name and fields do not matter."""
+    path = tmp_path / "run"
+    Old = checkpointed("a point")(NamedTuple("Old", [("a", int)]))
+    NamedTuple("Old", [("a", int)])
+    Checkpoint(path).write(run=Old(3))
+    assert b"Old" not in path.read_bytes()
+    assert __name__.encode() not in path.read_bytes()
+    del checkpoint._types["a point"]
+    with pytest.raises(InputError, match="does not fit this version of gordan: no type is registered as 'a point'; if a module"):
+        Checkpoint(path).restored("run", Old)
+    New = checkpointed("a point")(NamedTuple("New", [("a", int)]))
+    found = Checkpoint(path).restored("run", New)
+    assert type(found) is New
+    assert found == New(3)
+    del checkpoint._types["a point"]
+    checkpointed("a point")(NamedTuple("New", [("b", int)]))
+    with pytest.raises(InputError, match="does not fit this version of gordan: the type 'a point' has other fields"):
+        Checkpoint(path).restored("run", New)
+
+
+def test_a_tag_belongs_to_one_class(registry):
+    checkpointed("a point")(NamedTuple("Point", [("a", int)]))
+    checkpointed("a point")(NamedTuple("Point", [("a", int), ("b", int)]))  # its module was loaded again
+    with pytest.raises(InputError, match=r"'a point' is the tag of test_checkpoint\.Point in checkpoints; choose another tag"):
+        checkpointed("a point")(NamedTuple("Other", [("a", int)]))
+    with pytest.raises(InputError, match="dict cannot be kept in a checkpoint; make it a named tuple"):
+        checkpointed("a dict")(dict)
+
+
+class Count(NamedTuple):
+    """The state of a method from elsewhere: that of another one, and the number of rounds."""
+
+    inner: object
+    rounds: int
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """The form of that method."""
+
+    inner: object
+
+    @property
+    def game(self):
+        return self.inner.game
+
+    def start(self):
+        return Count(self.inner.start(), 0)
+
+    def round(self, state, t):
+        inner, played = self.inner.round(state.inner, t)
+        return Count(inner, state.rounds + 1), played
+
+
+def test_methods_from_elsewhere_register_their_state(tmp_path, registry):
+    """Without that the call is refused at its start, and not when the checkpoint is first written."""
+    known = gordan.methods.nesterov()
+    method = replace(known, name="counting", build=lambda *about: Counting(known.build(*about)))
+    path, A = tmp_path / "run", SMALL[0] * SMALL[1][:, None]
+    rounds = []
+    with pytest.raises(InputError, match=r'a Count cannot be kept .* @checkpointed\("test_checkpoint.Count"\)'):
+        gordan.play(A, method, 20, checkpoint=path, callback=rounds.append)
+    assert rounds == []
+    checkpointed("counting.state")(Count)
+    record = range(1, 21)
+    gordan.play(A, method, 10, record=record[:10], checkpoint=path)
+    same_trace(gordan.play(A, method, 20, record=record, checkpoint=path), gordan.play(A, known, 20, record=record))
 
 
 def test_the_file_does_not_grow_with_the_rows(tmp_path):

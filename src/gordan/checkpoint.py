@@ -1,10 +1,10 @@
 """Checkpoints: a run in a file, from which the same call resumes after it was stopped or killed.
 
 The file is a `container`: a JSON header and raw arrays under one checksum, replaced atomically. This module does not know what a
-run consists of (the state of a method, the sums of the loop): any value made of arrays, numbers, text, tuples, named tuples and
-frozen dataclasses is serialized by its fields and restored bit for bit. A type is identified by its name and its fields, not by
-its module, so that a class may move. No code in a file is executed: types are looked up among those already loaded, and filled
-without calling their code.
+run consists of (the state of a method, the sums of the loop): any value made of arrays, numbers, text, tuples, and named tuples
+and frozen dataclasses that are registered by `checkpointed`, is serialized by its fields and restored bit for bit. A file names
+the tag of a type and its fields, so that a class may move. No code in a file is executed: types are looked up among those that
+are registered, and filled without calling their code.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import hashlib
 import math
 import os
 import re
-import sys
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +43,36 @@ MAX_SAMPLED_ROWS, MAX_SAMPLED_ENTRIES = 64, 1 << 20
 # After this many seconds, a temporary file is assumed to belong to a process that was killed while writing.
 ABANDONED_AFTER = 600.0
 T = TypeVar("T")
+K = TypeVar("K", bound=type)
+# The types that are registered, by their tags, and the other way round.
+_types: dict[str, type] = {}
+_tags: dict[type, str] = {}
+
+
+def checkpointed(tag: str) -> Callable[[K], K]:
+    """Return a decorator that registers a named tuple or a frozen dataclass, so that checkpoints can hold values of it.
+
+    Files contain the tag, so it must stay the same if the class is renamed or moved; no other class may have it.
+    """
+
+    def add(kind: K) -> K:
+        if _names(kind) is None:
+            raise InputError(f"{kind.__qualname__} cannot be kept in a checkpoint; make it a named tuple or a frozen dataclass")
+        other = _types.get(tag)
+        if other is not None and (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise InputError(
+                f"{tag!r} is the tag of {other.__module__}.{other.__qualname__} in checkpoints; choose another tag for "
+                f"{kind.__module__}.{kind.__qualname__}"
+            )
+        _types[tag], _tags[kind] = kind, tag
+        return kind
+
+    return add
+
+
+def require_storable(value: Any) -> None:
+    """Raise an InputError if a checkpoint cannot hold this value; a run asks at its start and not when it is first written."""
+    _serialized(value, _Arrays())
 
 
 class Checkpoint:
@@ -261,26 +290,28 @@ def _serialized(value: Any, arrays: _Arrays) -> Any:
         return arrays.add(value)
     names = _names(type(value))
     if names is not None:
-        return {"type": _named(value), "parts": {name: _serialized(getattr(value, name), arrays) for name in names}}
+        return {"type": _tag(value), "parts": {name: _serialized(getattr(value, name), arrays) for name in names}}
     if type(value) is tuple:
         columns = _columns(value)
         if columns is not None:
             table = {name: None if column is None else arrays.store(column) for name, column in columns.items()}
-            return {"table": _named(value[0]), "rows": len(value), "columns": table}
+            return {"table": _tag(value[0]), "rows": len(value), "columns": table}
         return {"tuple": [_serialized(item, arrays) for item in value]}
     raise InputError(
         f"a {type(value).__qualname__} cannot be kept in a checkpoint; the state of a method is made of NumPy arrays, numbers, "
-        "tuples, named tuples and frozen dataclasses"
+        "text, tuples, named tuples and frozen dataclasses"
     )
 
 
-def _named(value: Any) -> str:
-    """Return the name of the type of the value, or raise an InputError if it could not be found by that name."""
-    name = type(value).__name__
-    with input_errors(f"a {name} cannot be kept in a checkpoint", ValueError):
-        if _type(name, _names(type(value)) or ()) is not type(value):
-            raise ValueError("another one is at the top of a module")
-    return name
+def _tag(value: Any) -> str:
+    """Return the tag of the type of the value, or raise an InputError that says how to register it."""
+    kind = type(value)
+    if kind not in _tags:
+        raise InputError(
+            f"a {kind.__qualname__} cannot be kept in a checkpoint: its class is not registered; decorate the class with "
+            f'@checkpointed("{kind.__module__.rpartition(".")[2]}.{kind.__name__}") of gordan.checkpoint'
+        )
+    return _tags[kind]
 
 
 def _columns(records: tuple[Any, ...]) -> dict[str, Array | None] | None:
@@ -387,13 +418,10 @@ def _names(kind: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _type(name: str, parts: Collection[str]) -> Any:
-    """Return the type of this name and these fields at the top level of a loaded module, or raise a ValueError."""
-    named = (getattr(module, "__dict__", {}).get(name) for module in [*sys.modules.values()])  # getattr could import something
-    known = {kind: {*names} for kind in named if (names := _names(kind)) is not None}
-    found = [kind for kind, names in known.items() if names == {*parts}]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"there are {len(found)} types {name!r:.80} with the parts {', '.join(parts)}; rename one of them")
-    raise ValueError(f"a {name} has other parts" if known else f"there is no type {name!r:.80} at the top of a module")
+def _type(tag: str, parts: Collection[str]) -> Any:
+    """Return the registered type with this tag, which must have these fields, or raise a ValueError."""
+    if tag not in _types:
+        raise ValueError(f"no type is registered as {tag!r:.80}; if a module of your own registers it, import that first")
+    if {*(_names(_types[tag]) or ())} != {*parts}:
+        raise ValueError(f"the type {tag!r:.80} has other fields in this version")
+    return _types[tag]

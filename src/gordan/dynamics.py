@@ -15,13 +15,14 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 
 from gordan.arrays import Array, dot, in_float64, namespace
-from gordan.checkpoint import Checkpoint, compute, computed
+from gordan.checkpoint import Checkpoint, checkpointed, compute, computed, require_storable
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.learners import Anchor, Hint, Learner
 from gordan.trace import Moment, Trace
 
 
+@checkpointed("run.output")
 class Output(NamedTuple):
     """What a published form would return now.
 
@@ -33,6 +34,7 @@ class Output(NamedTuple):
     factor: float | None
 
 
+@checkpointed("run.round")
 class Round(NamedTuple):
     """The result of one round.
 
@@ -67,6 +69,7 @@ class Form(Protocol):
         ...
 
 
+@checkpointed("run.players")
 class Players(NamedTuple):
     """The state of Protocol 1: the states of both learners, and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
 
@@ -147,6 +150,7 @@ def _anchor(state: Any) -> Anchor:
     return state
 
 
+@checkpointed("run.sums")
 class Sums(NamedTuple):
     """The memory of the loop: weighted sums over the rounds so far.
 
@@ -182,6 +186,7 @@ class Sums(NamedTuple):
         )
 
 
+@checkpointed("run.best")
 @dataclass(frozen=True)
 class Best:
     """The bracket so far, and the vectors that attain it; γ* ≥ 0 always, because w = 0 has margin 0."""
@@ -200,6 +205,7 @@ class Best:
         return replace(self, upper=upper, p=p) if upper < self.upper else self
 
 
+@checkpointed("run.after")
 class After(NamedTuple):
     """The position of a run after round t; one object, so that an interrupt sees either all of a round or nothing of it."""
 
@@ -209,6 +215,7 @@ class After(NamedTuple):
     played: Round | None
 
 
+@checkpointed("run.spent")
 class Spent(NamedTuple):
     """The passes and seconds so far, of which `looked` passes and `looking` seconds were spent on measuring."""
 
@@ -218,6 +225,7 @@ class Spent(NamedTuple):
     looking: float
 
 
+@checkpointed("run.snapshot")
 class Snapshot(NamedTuple):
     """Everything that is needed to resume a run as if it had not been stopped; this is what a checkpoint holds.
 
@@ -264,6 +272,8 @@ class _Run:
         status = "rounds"
         if found is None:
             self.now = self.now._replace(state=self.form.start())
+            if self.checkpoint is not None:
+                require_storable(self.now.state)
         else:
             compute(self.form, found.computed)
             self.now, self.best, self.moments, spent = found.now, found.best, found.moments, found.spent

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 
 from gordan.arrays import Array, choose, namespace
+from gordan.checkpoint import checkpointed
 from gordan.errors import InputError
 from gordan.geometry import Domain, LossCost, Regularizer, Simplex, SquaredNorm
 
@@ -49,6 +50,7 @@ class Learner(Protocol):
         ...
 
 
+@checkpointed("learner.losses")
 class Losses(NamedTuple):
     """The state of a leader: Σ α_j c_j and Σ α_j."""
 
@@ -129,6 +131,7 @@ class Leader:
         return R.mirror(self.domain, theta)[0]
 
 
+@checkpointed("learner.anchor")
 class Anchor(NamedTuple):
     """The hat point of mirror descent and the gradient of R there."""
 
@@ -210,6 +213,7 @@ class BestResponse:
         return state + alpha
 
 
+@checkpointed("learner.reflection")
 class Reflection(NamedTuple):
     """The state of `Reflected`: z_{t-1} (None before the first round), and the vectors of the last two losses."""
 

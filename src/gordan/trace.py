@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, relative_width
+from gordan.checkpoint import checkpointed
 from gordan.errors import InputError, import_extra, input_errors
 from gordan.schema import COUNT, DECIMAL, LIST, TEXT, FieldType, each, fields, mapping, optional, strict_json
 
 FORMAT = "gordan-trace-1"
 
 
+@checkpointed("run.moment")
 @dataclass(frozen=True, eq=False)
 class Moment:
     """One recorded round, as handed to a callback.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Round
 from gordan.errors import InputError
 from gordan.game import Game, Response
@@ -68,6 +69,7 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
     return Method("accelerated_perceptron", form, 2.0, build, guarantee, passes, plain=plain, losses=game, resident=True)
 
 
+@checkpointed("accelerated_perceptron.state")
 class _State(NamedTuple):
     """The state: v, the momentum g, and the last direction: g_{t-1} - Aᵀq_{t-1} = -½(t+1)w_t."""
 

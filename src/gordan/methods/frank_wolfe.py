@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, norm
@@ -75,6 +76,7 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
     return Method("frank_wolfe", form, 2.0, build, guarantee, 2, resident=step == STEPS[0])
 
 
+@checkpointed("frank_wolfe.average")
 class _Average(NamedTuple):
     """The state: p_t, Aᵀp_t, Σα_t w_t."""
 
@@ -104,6 +106,7 @@ class _OpenLoop:
         return after, Round(float(t), w, s, combination, scores=scores, output=output, p_bar=p)
 
 
+@checkpointed("frank_wolfe.point")
 class _Point(NamedTuple):
     """The state: p_t and Aᵀp_t, and the length of the last Aᵀp that was computed from p."""
 

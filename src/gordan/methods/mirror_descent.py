@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, positive
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_vector
@@ -70,6 +71,7 @@ def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "l
     return Method("mirror_descent", form, p, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
+@checkpointed("mirror_descent.state")
 class _State(NamedTuple):
     """The state: θ_t, S_t, Σα_t w_t."""
 

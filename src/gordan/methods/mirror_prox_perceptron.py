@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm
@@ -68,6 +69,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
     return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 1 if form == "published" else 4, resident=True)
 
 
+@checkpointed("mirror_prox_perceptron.state")
 class _State(NamedTuple):
     """The state: v_t = (ŵ, p̂) with p̂ by its logarithm, Aᵀp̂, and Σ of the w-parts of u_t."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent, dual_vector
@@ -75,6 +76,7 @@ def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
     return Method("nesterov", form, p, build, guarantee, 1 if form == "published" else 2, resident=True)
 
 
+@checkpointed("nesterov.state")
 class _State(NamedTuple):
     """The state: v_t, w_t and s_t."""
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, positive
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, SquaredNorm, norm
@@ -78,6 +79,7 @@ def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) 
     return Method("pdhg", form, 2.0, build, guarantee, 2)
 
 
+@checkpointed("pdhg.state")
 class _State(NamedTuple):
     """The state: w_t and A w_t, p_t and Aᵀp_t, ω; the point and round of the last restart, the sums and the first gap since."""
 

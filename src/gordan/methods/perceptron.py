@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
@@ -74,6 +75,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
     return Method(name, "published", p, build, guarantee, math.nan, plain="it looks at one row at a time")
 
 
+@checkpointed("perceptron.state")
 class _State(NamedTuple):
     """The state: θ, how often each row was added, where the cycle stands, and Σw over the rounds."""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
@@ -50,6 +51,7 @@ def projection_rescaling(*, form: str = "published") -> Method:
     return Method("projection_rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
 
 
+@checkpointed("projection_rescaling.diagonal")
 class Diagonal(NamedTuple):
     """The state: D, the number of phases, the round after which the last ended, z and Pz, y, P of the last response, and μ."""
 

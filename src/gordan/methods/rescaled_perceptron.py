@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Round, Sums
 from gordan.errors import InputError
 from gordan.game import Game
@@ -152,6 +153,7 @@ class _Phase(NamedTuple):
     lengths: Array
 
 
+@checkpointed("rescaled_perceptron.ellipsoid")
 class Ellipsoid(NamedTuple):
     """The state of all phases.
 

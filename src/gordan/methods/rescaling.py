@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
@@ -51,6 +52,7 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
     return Method("rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
 
 
+@checkpointed("rescaling.alternating")
 class _AlternatingState(NamedTuple):
     """The states of both methods, how many rounds each has played, and which of them has ended without an answer."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
@@ -82,6 +83,7 @@ def erm_regrets(eta: float, D: float, moves: Moves) -> Regrets:
     return Regrets(w=moves.p / (2 * eta), p=D / eta - moves.p / (2 * eta))
 
 
+@checkpointed("smooth_perceptron.state")
 class _State(NamedTuple):
     """The state: v_t, μ_t, the averages q_t and Aᵀq_t, and Aᵀq_{μ_t}(v_t) of the response."""
 

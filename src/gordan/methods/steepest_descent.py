@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import checkpointed
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent
@@ -104,6 +105,7 @@ def descent(game: Game, form: str, eta: float, weight: Callable[[int], float]) -
     return _Descent(game, best, eta, weight)
 
 
+@checkpointed("steepest_descent.state")
 class _State(NamedTuple):
     """The state: v_t and Σα."""
 

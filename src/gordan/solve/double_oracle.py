@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot, is_number
+from gordan.checkpoint import checkpointed
 from gordan.deadlines import SLOW_CELL, UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
@@ -109,6 +110,7 @@ class Pointless(Exception):
     """Raised by `DoubleOracle.start` where its `doubt` says that the game need not be played."""
 
 
+@checkpointed("double_oracle.state")
 class State(NamedTuple):
     """The row numbers of the working set (`inside`), p over all rows, and the Gram matrix of the working set, where it is kept.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.checkpoint import fingerprint
+from gordan.checkpoint import checkpointed, fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import InputError
 from gordan.ledger.optimum import MOST_WEIGHTS, LossEvidence, LossQuestion
@@ -175,6 +175,7 @@ class Task:
         return self.dual(alpha, v) - imbalance - abs(imbalance)
 
 
+@checkpointed("minimize_loss.found")
 @dataclass(frozen=True, eq=False)
 class Found:
     """A plane (w has b as its last entry if there is an intercept), weights, and the interval that they give in floats."""

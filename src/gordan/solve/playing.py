@@ -12,7 +12,7 @@ import numpy as np
 
 from gordan import dynamics, methods
 from gordan.arrays import Array
-from gordan.checkpoint import fingerprint
+from gordan.checkpoint import checkpointed, fingerprint
 from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.geometry import Ball
@@ -54,6 +54,7 @@ SAME_RADIUS = 1e-3
 DecideSign = Callable[[], None]
 
 
+@checkpointed("maximize_margin.notes")
 class Notes(NamedTuple):
     """What a run needs to know of itself when it is resumed.
 
