@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import operator
 import os
@@ -20,7 +21,7 @@ import gordan
 from gordan import rows
 from gordan.io import convert, read
 from gordan.io.parts import Csr, Parts
-from gordan.io.store import Piece, Writer, check
+from gordan.io.store import HEADER, Piece, Writer, check, header
 from gordan.rows import accept, mapped, memory
 from gordan.rows.blocks import Blocks, joined
 from gordan.rows.memory import Dense, Sparse
@@ -645,6 +646,18 @@ def test_features_alone_are_converted(tmp_path):
         read(tmp_path / "out", labelled=True)
 
 
+@pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i4", "<i8"])
+def test_headers_have_one_size(dtype):
+    """Values are written before the shape is known, behind the room for the header."""
+    for n in (0, 1, 10**6, 2**48 - 1):
+        for shape in ((n,), (n, 0), (n, 1), (n, 2**48 - 1)):
+            written = header(dtype, shape)
+            assert len(written) == HEADER
+            file = io.BytesIO(written)
+            assert np.lib.format.read_magic(file) == (1, 0)
+            assert np.lib.format.read_array_header_1_0(file) == (shape, False, np.dtype(dtype))
+
+
 def test_two_conversions_into_one_folder(tmp_path):
     """The second is refused while the first is at it, and the first is not disturbed."""
     write_csv(tmp_path / "X.csv", X, Y)
@@ -658,7 +671,20 @@ def test_two_conversions_into_one_folder(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "out").X, X)
 
 
-@pytest.mark.parametrize("damage", ["journal", "data"])
+DAMAGED_LINES = {
+    "half a line": b'{"rows": ',
+    "no piece": b"{}",
+    "a list": b"[1]",
+    "nested too deeply": b"[" * 100_000,
+    "a field of another type": lambda piece: {**piece, "rows": "7"},
+    "fewer than no rows": lambda piece: {**piece, "rows": -7},
+    "a file missing": lambda piece: {**piece, "bytes": {}},
+    "a place of text": lambda piece: {**piece, "place": "here"},
+    "a label without its line": lambda piece: {**piece, "labels": [["YQ=="]]},
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGED_LINES, "data"])
 def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
     """What the journal does not vouch for is written again; what it does and is gone cannot be gone on with."""
     monkeypatch.setattr("gordan.io.converting.CONVERSION_ENTRIES", 900)
@@ -673,9 +699,11 @@ def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
 
     with pytest.raises(Stop):
         convert(tmp_path / "X.csv", tmp_path / "out", progress=stop)
-    if damage == "journal":
-        with (tmp_path / "out/journal.jsonl").open("ab") as journal:
-            journal.write(b'{"rows": \n')
+    if damage in DAMAGED_LINES:
+        line = DAMAGED_LINES[damage]
+        with (tmp_path / "out/journal.jsonl").open("r+b") as journal:
+            last = journal.readlines()[-1]
+            journal.write((json.dumps(line(json.loads(last))).encode() if callable(line) else line) + b"\n")
         assert 0 < convert(tmp_path / "X.csv", tmp_path / "out").kept < N
         check(tmp_path / "out")
         np.testing.assert_array_equal(read(tmp_path / "out").X, X)

@@ -63,8 +63,7 @@ def open_npy(path: Path, wanted: Wanted) -> tuple[Array, Array | None, list[int]
         problem = "it is cut short" if size < header.end else "something follows the array"
         raise InputError(f"{path} is damaged: {problem} ({size} bytes, but its header says {header.end})")
     _require_matrix(header, str(path))
-    order: Any = "F" if header.fortran else "C"
-    everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
+    everything = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=MAX_HEADER)
     if isinstance(wanted.label, str) and wanted.label.endswith(".npy"):
         y = read_labels(Path(wanted.label), len(everything))
         return everything, y, replace(wanted, label=None, labelled=False).columns(header.shape[1], None, path)[1]
@@ -99,8 +98,8 @@ def read_labels(path: Path, n: int) -> Array:
                 f"{path} is not a one-dimensional array of labels, or is damaged: the header states shape {header.shape}, which "
                 f"needs {header.end} bytes; the file has {size}"
             )
-        file.seek(header.offset)
-        y = np.frombuffer(file.read(), header.dtype)
+        file.seek(0)
+        y = np.lib.format.read_array(file, allow_pickle=False, max_header_size=MAX_HEADER)
     _require_text(y, str(path))
     require_labels(y, n, path)
     return y

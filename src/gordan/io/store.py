@@ -36,9 +36,24 @@ from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping,
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # the size in bytes of the header of each .npy file
+CODES = "codes.part"  # the codes of the labels of text, while a folder is being written
 FILES = {"dense": ("X.npy",), "csr": ("data.npy", "indices.npy", "indptr.npy")}
 SIZE = COUNT._replace(description="a nonnegative integer below 2**48", holds=lambda size: 0 <= size < 2**48)
 ARRAY = mapping("an array", {"dtype": choice("<f4", "<f8", "<i4", "<i8"), "shape": each(SIZE, "a list of sizes")})
+
+
+def _is_place(plain: Any) -> bool:
+    """Return whether this is a place in a source: a number of rows or files, or in text, two to four numbers."""
+    return COUNT.allows(plain) or (type(plain) is list and 2 <= len(plain) <= 4 and COUNT.allows_all(plain))
+
+
+def _is_label(plain: Any) -> bool:
+    """Return whether this is a label in a journal: its text in base64, and the line where it was first met."""
+    return type(plain) is list and [*map(type, plain)] == [str, int]
+
+
+PLACE = FieldType((int, list), "a place in the source", holds=_is_place)
+LABELS = FieldType((list,), "labels, each with its line", holds=lambda labels: all(map(_is_label, labels)))
 
 
 @dataclass(frozen=True)
@@ -90,13 +105,13 @@ class Writer:
         os.ftruncate(journal.fileno(), kept)
         if not kept:
             self._append({"format": FORMAT, **self.head})
-        for name in (*FILES[self.kind], "codes.part"):
+        for name in (*FILES[self.kind], CODES):
             file = self._files[name] = open(self.path / name, "a+b")  # noqa: SIM115 (closed in __exit__)
             size = self.size_of(name)
             if self.pieces and os.fstat(file.fileno()).st_size < size:
                 raise InputError(f"{self.path / name} was cut short; delete {self.path} and convert again")
             os.ftruncate(file.fileno(), size if self.pieces else 0)
-            if not self.pieces and name != "codes.part":
+            if not self.pieces and name != CODES:
                 file.write(bytes(HEADER) + (bytes(8) if name == "indptr.npy" else b""))
 
     def __exit__(self, *_: object) -> None:
@@ -107,8 +122,8 @@ class Writer:
 
     def size_of(self, name: str) -> int:
         """Return the size of a file after the last complete piece, in bytes."""
-        start = 0 if name == "codes.part" else HEADER + 8 * (name == "indptr.npy")
-        return start + sum(int(piece["bytes"].get(name, 0)) for piece in self.pieces)
+        start = 0 if name == CODES else HEADER + 8 * (name == "indptr.npy")
+        return start + sum(int(piece["bytes"][name]) for piece in self.pieces)
 
     @property
     def place(self) -> Any:
@@ -130,11 +145,12 @@ class Writer:
         for name, content in piece.content.items():
             self._files[name].write(content)
             flush_to_disk(self._files[name])
+        contents = {name: piece.content.get(name, b"") for name in self._files}
         record = {
             "rows": piece.rows,
             "entries": piece.entries,
-            "bytes": {name: len(content) for name, content in piece.content.items()},
-            "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in piece.content.items()},
+            "bytes": {name: len(content) for name, content in contents.items()},
+            "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
             "place": piece.place,
             "labels": labels,
         }
@@ -143,7 +159,7 @@ class Writer:
 
     def codes(self) -> Array:
         """Return the codes of the labels of all rows."""
-        return np.fromfile(self.path / "codes.part", "<i4")
+        return np.fromfile(self.path / CODES, "<i4")
 
     def finish(self, y: Array | None, shape: tuple[int, int], dtype: str, names: tuple[str, ...] | None) -> None:
         """Write the headers, the labels and, last, the manifest; `dtype` is that of the values."""
@@ -207,15 +223,17 @@ class Writer:
         flush_to_disk(self._journal)
 
     def _read_journal(self) -> int:
-        """Restore the pieces from the complete lines, and return the size of these; 0 if the head is another one."""
+        """Restore the pieces from the lines before the first damaged one; return their size, 0 if the head is another one."""
         assert self._journal is not None
         self._journal.seek(0)
         lines = self._journal.read().split(b"\n")[:-1]
-        records = []
+        records: list[Any] = []
+        piece = mapping("a piece", _piece_fields((*FILES[self.kind], CODES)) | {"place": PLACE, "labels": LABELS})
         for line in lines:
             try:
-                records.append(strict_json(line))
-            except ValueError:
+                plain = strict_json(line)
+                records.append(piece.parse(plain, "a piece") if records else plain)
+            except (ValueError, RecursionError):
                 break
         if not records or records[0] != {"format": FORMAT, **self.head}:
             return 0
@@ -225,7 +243,7 @@ class Writer:
 
 def remove_working_files(path: Path) -> None:
     """Remove the files that only a writer needs."""
-    for name in ("codes.part", "indices.part", JOURNAL):
+    for name in (CODES, "indices.part", JOURNAL):
         (path / name).unlink(missing_ok=True)
 
 
@@ -237,10 +255,10 @@ def remove_output_files(path: Path) -> None:
 
 
 def header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Return the header of an .npy file, which has 128 bytes whatever the shape."""
-    sizes = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({sizes}), }}"
-    return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11).encode() + b"\n"
+    """Return the header of an .npy file, which has 128 bytes whatever the shape: NumPy fills it up to a multiple of 64."""
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return content.getvalue()
 
 
 def unfinished_head(path: Path) -> dict[str, Any] | None:
@@ -284,21 +302,27 @@ def manifest_of(path: Path) -> dict[str, Any]:
 
 def _manifest_fields(kind: str) -> dict[str, FieldType]:
     """Return the declarations of the fields of a manifest for this kind of storage."""
-
-    def per_file(form: FieldType) -> FieldType:
-        return mapping(f"the files of {kind} rows", dict.fromkeys(FILES[kind], form))
-
-    piece = mapping("a piece", {"rows": SIZE, "entries": SIZE, "bytes": per_file(SIZE), "sha256": per_file(TEXT)})
     return {
         "format": TEXT,
         "kind": TEXT,
         "shape": each(SIZE, "the numbers of rows and columns", 2),
         "names": optional(each(TEXT, "a list of texts")),
         "y": optional(mapping("the labels", {"bytes": SIZE, "sha256": TEXT})),
-        "files": per_file(ARRAY),
+        "files": _per_file(FILES[kind], ARRAY),
         "source": FieldType((dict,), "what was converted"),
-        "pieces": each(piece, "a list of pieces"),
+        "pieces": each(mapping("a piece", _piece_fields(FILES[kind])), "a list of pieces"),
     }
+
+
+def _piece_fields(files: tuple[str, ...]) -> dict[str, FieldType]:
+    """Return the declarations of the fields of a piece of these files that the journal and the manifest have."""
+    return {"rows": SIZE, "entries": SIZE, "bytes": _per_file(files, SIZE), "sha256": _per_file(files, TEXT)}
+
+
+def _per_file(files: tuple[str, ...], form: FieldType) -> FieldType:
+    """Return the declaration of an object with a value for each of these files."""
+    kind = "csr" if "indptr.npy" in files else "dense"
+    return mapping(f"the files of {kind} rows", dict.fromkeys(files, form))
 
 
 def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
@@ -379,4 +403,5 @@ def _mapped(path: Path, entry: dict[str, Any]) -> Array:
             raise InputError(f"{path} is damaged: its size or header is not that of the manifest; convert the data again")
     if size == HEADER:
         return np.empty(shape, dtype)
-    return np.memmap(path, dtype, "r", HEADER, shape)
+    mapped: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped
