@@ -288,11 +288,6 @@ OF = {
 }
 
 
-@pytest.mark.parametrize(("call", "first", "second"), cells(OF))
-def test_rows_of(call, first, second):
-    refused(call, first, second)
-
-
 PIECES = {
     "iris": (lambda: datasets.iris("rose"), "positive is 'rose'", "'virginica'"),
     "norm below one": (lambda: rows.of(A3).radius(0.5), "p is 0.5", "p >= 1"),
@@ -309,8 +304,8 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize(("call", "first", "second"), cells(PIECES))
-def test_pieces_built_by_hand(call, first, second):
+@pytest.mark.parametrize(("call", "first", "second"), cells({**OF, **PIECES}))
+def test_rows_and_pieces_built_by_hand(call, first, second):
     refused(call, first, second)
 
 

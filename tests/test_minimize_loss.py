@@ -326,19 +326,27 @@ def test_points_of_other_data():
         result.same_prediction(X[:, :2])
 
 
-@pytest.mark.parametrize("kept", [1 << 30, 0], ids=["copied", "watched"])
-def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, kept):
-    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", kept)
+def proved_and_changed(monkeypatch, most_copied):
+    """A result of data that are changed afterwards, another one that was asked before, X, and what that one said."""
+    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", most_copied)
     X, y = data()
     result = gordan.minimize_loss(X, y)
     asked = copy.copy(result)
-    wanted = asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()
+    said = asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()
     X += 1.0
-    assert (asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()) == wanted
-    assert result.coef_interval.tolist() == wanted[2]
-    if kept:
-        assert (result.intercept_interval, result.support.tolist()) == wanted[:2]
-        return
+    return result, asked, X, said
+
+
+def test_data_that_were_copied_may_be_changed(monkeypatch):
+    result, asked, _, said = proved_and_changed(monkeypatch, 1 << 30)
+    for found in (result, asked):
+        assert (found.intercept_interval, found.support.tolist(), found.coef_interval.tolist()) == said
+
+
+def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch):
+    result, asked, X, said = proved_and_changed(monkeypatch, 0)
+    assert (asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()) == said
+    assert result.coef_interval.tolist() == said[2]
     for ask in (lambda: result.intercept_interval, lambda: result.support, lambda: result.same_prediction(X)):
         with pytest.raises(InputError, match="X was changed after it was read"):
             ask()

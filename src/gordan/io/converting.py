@@ -20,6 +20,7 @@ from gordan.io.parquet import open_parquet, parquet_files
 from gordan.io.parts import Parts
 from gordan.io.reading import columns_to_drop, format_of, resolve_columns
 from gordan.io.store import (
+    CODES,
     JOURNAL,
     MANIFEST,
     Piece,
@@ -206,7 +207,7 @@ class _LabelCodes:
     def add_to(self, piece: Piece) -> tuple[Piece, list[Any]]:
         """Add the codes of the rows of a piece to its content, and return it with the labels that no earlier piece has."""
         codes, table = self.labels.drained()
-        piece.content["codes.part"] = codes.astype("<i4").tobytes()
+        piece.content[CODES] = codes.astype("<i4").tobytes()
         new = [[base64.b64encode(text).decode(), line] for text, line in table[self._listed :]]
         self._listed = len(table)
         return piece, new
