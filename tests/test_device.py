@@ -443,7 +443,7 @@ REFUSED = {
     "sums in memory": (lambda: rows.of(np.ones((2, 2)), sums="float32"), "float64; leave sums out"),
     "unknown device": (lambda: rows.of(np.ones((2, 2)), device="gpu"), "pass 'cuda'"),
     "no such device": (lambda: rows.of(np.ones((2, 2)), device="cuda:99"), "leave device out to use the CPU"),
-    "device for rows": (lambda: rows.of(rows.of(np.ones((2, 2))), device="cuda"), "pass the data itself"),
+    "device for rows": (lambda: rows.of(rows.of(np.ones((2, 2))), device="cuda"), "pass the original data"),
     "on no device": (lambda: rows.of(torch.ones((2, 2), device="meta")), "pass X.cpu()"),
 }
 

@@ -383,7 +383,7 @@ def test_margins_for_scikit_learn():
     for labels in (y, y == 0):
         ours = gordan.MaxMarginClassifier(multi_class="ovr", on_inseparable="ignore").fit(X, labels)
         assert (ours.to_sklearn().predict(X) == ours.predict(X)).all()
-    with pytest.raises(InputError, match="one-vs-one has a plane for each pair"):
+    with pytest.raises(InputError, match="no linear classifier with one plane per pair of classes"):
         gordan.MaxMarginClassifier(on_inseparable="ignore").fit(X, y).to_sklearn()
 
 
