@@ -57,8 +57,15 @@ def percentile(values: list[int], share: float) -> int:
     return sorted(values)[max(0, -int(-share * len(values) // 1) - 1)]
 
 
-def report(source: Path) -> Iterator[str]:
+def tests(folder: Path) -> list[int]:
+    """Return the number of files with tests and what they use, of their lines, and of lines of code."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))]
+    return [len(texts), sum(text.count("\n") for text in texts), sum(map(code_lines, texts))]
+
+
+def report(folder: Path) -> Iterator[str]:
     """Yield the lines of the tables."""
+    source = folder / "src" / "gordan"
     packages: dict[str, list[int]] = {}
     files, functions, wide, classes = [], [], [], []
     for path in sorted(source.rglob("*.py")):
@@ -75,6 +82,7 @@ def report(source: Path) -> Iterator[str]:
             if isinstance(node, ast.ClassDef) and fields(node) > MOST_FIELDS:
                 classes.append(f"{name}: {node.name} ({fields(node)})")
     packages["together"] = [sum(counts[k] for counts in packages.values()) for k in range(3)]
+    packages["tests"] = tests(folder / "tests")
     yield "| package | files | lines | lines of code |\n|---|---|---|---|"
     for package, counts in packages.items():
         yield f"| {package} | {' | '.join(f'{count:,}' for count in counts)} |"
@@ -91,4 +99,4 @@ def report(source: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-    print("\n".join(report(folder / "src" / "gordan")))
+    print("\n".join(report(folder)))
