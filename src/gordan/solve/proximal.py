@@ -14,7 +14,7 @@ Vectors over rows stay where the rows are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,11 +65,15 @@ class Group(NamedTuple):
 
 
 class State(NamedTuple):
-    """The c of each group, w and A w, τ, the gap and the least ‖Aᵀp‖ so far, and the rounds since either fell."""
+    """The c of each group, w and A w, the last λ, τ, the gap and the least ‖Aᵀp‖ so far, and the rounds since either fell.
+
+    The last λ of each group is where the next search for it begins.
+    """
 
     centre: list[Any]
     w: Array
     scores: Any
+    levels: list[float]
     tau: float
     gap: float = 1.0
     upper: float = math.inf
@@ -82,8 +86,6 @@ class ProximalNewton:
 
     game: Game
     deadline: Deadline = UNLIMITED
-    # the last λ of each group, from which the next search for it begins
-    _levels: dict[int, float] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def rows(self) -> Rows:
@@ -120,12 +122,12 @@ class ProximalNewton:
         scores = self._scores(w)
         parts = [scores[group.rows] for group in self.groups]
         tau = max(math.sqrt(float(((part - part.mean()) ** 2).mean())) for part in parts)
-        return State([p0[group.rows] for group in self.groups], w, scores, max(tau, 1e-12))
+        return State([p0[group.rows] for group in self.groups], w, scores, [math.nan] * len(parts), max(tau, 1e-12))
 
     def round(self, state: State, t: int) -> tuple[State, Round]:
         """Maximize ψ for the τ and the centre of the state, and return the next state."""
         w, scores, tau = state.w, state.scores, state.tau
-        parts, value = self._responses(state.centre, scores, tau)
+        parts, levels, value = self._responses(state.centre, state.levels, scores, tau)
         v = self._combination(parts)
         goal = max(NEAR, GAP_SHARE * state.gap)
         for _ in range(MAX_STEPS):
@@ -139,7 +141,7 @@ class ProximalNewton:
             step = 1.0
             for _ in range(MAX_HALVINGS):
                 ahead, further = w + step * direction, scores + step * change
-                found, height = self._responses(state.centre, further, tau)
+                found, levels, height = self._responses(state.centre, levels, further, tau)
                 if height - 0.5 * dot(ahead, ahead) >= value - 0.5 * dot(w, w) + 1e-4 * step * slope:
                     break
                 step *= 0.5
@@ -155,23 +157,22 @@ class ProximalNewton:
             output, lowest = w, other
         gap = 1 - max(0.0, lowest / math.sqrt(dot(output, output))) / upper if upper > 0 else 0.0
         stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
-        after = State(parts, v, fresh, TAU_FACTOR * tau, min(gap, state.gap), min(upper, state.upper), stalled)
+        after = State(parts, v, fresh, levels, TAU_FACTOR * tau, min(gap, state.gap), min(upper, state.upper), stalled)
         done = upper == 0 or stalled > MAX_STALLED
         p = self.rows.to_host(self._joined(parts))
         return after, Round(1.0, None, p, v, output=Output(output, lowest, None), finished=done)
 
-    def _responses(self, centre: list[Any], scores: Any, tau: float) -> tuple[list[Any], float]:
-        """Return p(w) for each group, and min_p pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i."""
-        parts, value = [], 0.0
-        for g, (group, c) in enumerate(zip(self.groups, centre, strict=True)):
+    def _responses(self, centre: list[Any], levels: list[float], scores: Any, tau: float) -> tuple[list[Any], list[float], float]:
+        """Return p(w) and λ for each group, sought from these levels, and min_p pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i."""
+        parts, found, value = [], [], 0.0
+        for group, c, last in zip(self.groups, centre, levels, strict=True):
             s = scores[group.rows]
-            z, guess = c - group.sizes * s / tau, self._levels.get(g, math.nan) / tau
-            part, level = nearest(z, group.sizes, group.caps, self.game.p_set.mass, guess)
-            self._levels[g] = level * tau
+            part, mu = nearest(c - group.sizes * s / tau, group.sizes, group.caps, self.game.p_set.mass, last / tau)
+            found.append(mu * tau)
             moved = part - c
             value += float((part * s).sum() + 0.5 * tau * (moved * moved / group.sizes).sum())
             parts.append(part)
-        return parts, value
+        return parts, found, value
 
     def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
         """Return Newton's direction; None where the Hessian is singular to rounding."""
