@@ -55,7 +55,6 @@ from gordan.rows.storage import require_finite
 from gordan.statuses import Status
 from gordan.verdicts import Witness
 from gordan.verdicts.loss import checked_C
-from gordan.verdicts.weights import combined_weights, weight_factors
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -240,12 +239,11 @@ def _fitting(kind: Callable[..., F], options: Parameters | LossParameters, data:
     """Return a `Fitting` or `LossFitting` of the data with these options."""
     if isinstance(options, Parameters):
         check_parameters(options)
-    classes, which = np.unique(data.y, return_inverse=True)
     deadline = time.perf_counter() + seconds_at_most(options.time_limit)
-    sample, factors = weight_factors(data.weights, options.class_weight, classes.tolist(), which)
-    weights = combined_weights(sample, factors, classes.tolist(), which)
+    classes, which = np.unique(data.y, return_inverse=True)
+    X = stored(data.X, options.device)
+    fitted = TrainingData.of(X, data.y, classes, which, data.weights, options.class_weight)
     shown = watch.moment if watch.visible else None
-    fitted = TrainingData(stored(data.X, options.device), data.y, classes, weights, data.weights, factors)
     return kind(options, fitted, deadline, watch=shown, words=words_for(data), **more)
 
 
@@ -305,19 +303,18 @@ class Fit(NamedTuple):
 def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Watch) -> Fit:
     """Solve one problem after the other, until a signal comes or one of them has no plane, so that there is no model."""
     problems, known = list(binary_problems(fitting)), dict[int, Outcome]()
-    hard, order = fitting.hard_margins_together(problems)
-    for k in order:
-        if interrupts.pressed:
-            break
-        watch.about(problems[k].name)
-        try:
-            known[k] = fitting.outcome(k, problems[k], hard=hard.get(k))
-        except NoPlane as error:
-            outcomes = [*known.values(), *([] if error.outcome is None else [error.outcome])]
-            code = NO if outcomes[-1].witness is not None else UNDECIDED
-            return Fit([_margin_answer(each, data) for each in outcomes], None, [], str(error), code)
-        if fitting.decides_all(known[k]):
-            break
+
+    def begin(binary: Binary) -> bool:
+        watch.about(binary.name)
+        return interrupts.pressed
+
+    try:
+        for k, outcome in fitting.outcomes(problems, begin=begin):
+            known[k] = outcome
+    except NoPlane as error:
+        outcomes = [*known.values(), *([] if error.outcome is None else [error.outcome])]
+        code = NO if outcomes[-1].witness is not None else UNDECIDED
+        return Fit([_margin_answer(each, data) for each in outcomes], None, [], str(error), code)
     outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.comparable_outcomes(problems, known)
     answers = [_margin_answer(each, data) for each in outcomes]
     if not all(each.found for each in outcomes):

@@ -14,7 +14,7 @@ from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.interrupts import InterruptFlag
 from gordan.estimators.models import class_weights_of, parameters_of
-from gordan.estimators.multiclass import Binary, binary_problems
+from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model
 from gordan.verdicts.weights import scatter
@@ -173,7 +173,10 @@ class MaxMarginClassifier(Planes, Parameters):
         fitting = self._fitting(Fitting, X, y, sample_weight)
         problems = list(binary_problems(fitting))
         with InterruptFlag() as flag:
-            outcomes = self._outcomes(replace(fitting, interrupted=flag.is_set), problems)
+            fitting = replace(fitting, interrupted=flag.is_set)
+            starts = self._starts(fitting.kind, fitting.data.classes, fitting.data.X.n)
+            solve_all = self._solve_in_parallel if fitting.threads == 1 else None
+            outcomes = fitting.comparable_outcomes(problems, dict(fitting.outcomes(problems, starts, solve_all=solve_all)))
         self._keep(fitting.kind, fitting.data.classes, [outcome.plane for outcome in outcomes])
         self.class_weight_ = fitting.data.factors
         self._describe(problems, y, sample_weight)
@@ -187,24 +190,6 @@ class MaxMarginClassifier(Planes, Parameters):
             if message is not None:
                 warnings.warn(message, category, stacklevel=2)
         return self
-
-    def _outcomes(self, fitting: Fitting, problems: Sequence[Binary]) -> list[Outcome]:
-        """Solve the binary problems, in parallel if that was asked for, and return their outcomes in order."""
-        starts = self._starts(fitting.kind, fitting.data.classes, fitting.data.X.n)
-        hard, order = fitting.hard_margins_together(problems) if starts is None else ({}, [*range(len(problems))])
-        given = [None] * len(problems) if starts is None else starts
-        asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))
-        if fitting.threads == 1:
-            known = dict(zip(order, self._solve_in_parallel(fitting.outcome, asked), strict=True))
-        elif fitting.kind == "multilabel":
-            known = dict(enumerate(fitting.outcomes_of_labels(problems, [*given], hard)))
-        else:
-            known = {}
-            for each in asked:
-                known[each[0]] = outcome = fitting.outcome(*each)
-                if fitting.decides_all(outcome):
-                    break
-        return fitting.comparable_outcomes(problems, known)
 
     def _starts(self, kind: str, classes: Array, n: int) -> Iterator[Array] | None:
         """Return the weights of the last fit for each problem, one at a time; None if they cannot be used again."""

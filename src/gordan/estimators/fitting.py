@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -284,6 +284,35 @@ class Fitting:
         auto = isinstance(options.method, str) and options.method == "auto"
         return hard and auto and options.max_iter is None and self.checkpoint is None and options.verbose <= 1
 
+    def outcomes(
+        self,
+        problems: Sequence[Binary],
+        starts: Iterable[Array] | None = None,
+        *,
+        solve_all: Callable[..., list[Outcome]] | None = None,
+        begin: Callable[[Binary], bool] | None = None,
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Iterate over the numbers of the problems and their outcomes, as they are found, until no further one is needed.
+
+        `starts` are weights over all rows of X for each problem. `solve_all`, if it is given, calls a function with each of
+        several tuples of arguments at the same time. `begin` is called before each problem; returning True ends the iteration.
+        """
+        hard, order = self.hard_margins_together(problems) if starts is None else ({}, [*range(len(problems))])
+        given: Iterable[Array | None] = [None] * len(problems) if starts is None else starts
+        asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))
+        if solve_all is not None:
+            yield from zip(order, solve_all(self.outcome, asked), strict=True)
+        elif self.kind == "multilabel":
+            yield from enumerate(self._outcomes_of_labels(problems, [*given], hard))
+        else:
+            for k, binary, start, known in asked:
+                if begin is not None and begin(binary):
+                    return
+                found = self.outcome(k, binary, start=start, hard=known)
+                yield k, found
+                if self.decides_all(found):
+                    return
+
     def outcome(
         self,
         k: int,
@@ -305,7 +334,7 @@ class Fitting:
         tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
         return self._concluded(binary, X, tried, least, checkpoints, resumed)
 
-    def outcomes_of_labels(
+    def _outcomes_of_labels(
         self, problems: Sequence[Binary], starts: Sequence[Array | None], hard: Mapping[int, MarginResult]
     ) -> list[Outcome]:
         """Find the planes of multilabel y: one for each label, with shared passes for those that need a loss.

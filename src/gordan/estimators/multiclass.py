@@ -16,7 +16,7 @@ from gordan.certificates.problem import Problem, read_labels
 from gordan.errors import InputError, input_errors
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
-from gordan.verdicts.weights import row_weights
+from gordan.verdicts.weights import class_factors, combined_weights, row_weights, weight_factors
 
 if TYPE_CHECKING:
     from gordan.estimators.fitting import Fitting
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class TrainingData:
     """What a classifier is fitted to: X as stored, the labels y, and the classes in order.
 
-    `weights` are the products of the `sample` weights with the class weights, which are the `factors` (for multilabel y see
-    `Planes`).
+    `weights` are the products of the `sample` weights with the class weights, which are the `factors`. For multilabel y, where
+    class weights differ between columns, `weights` are without them, and `factors` are those of 0 and 1, or None if they are
+    balanced in each column.
     """
 
     X: Any
@@ -37,6 +38,19 @@ class TrainingData:
     weights: Array | None
     sample: Any = None
     factors: Array | None = None
+
+    @staticmethod
+    def of(X: Any, y: Array, classes: Array, which: Array, sample_weight: Any, class_weight: Any) -> TrainingData:
+        """Return the data with checked weights; `which` has the number of the class of each row, or is the table of labels."""
+        labels = classes.tolist()
+        if which.ndim == 2:
+            by_label = class_weight is not None and not (isinstance(class_weight, str) and class_weight == "balanced")
+            factors = class_factors(class_weight, [False, True], np.ones(2)) if by_label else None
+            weights, _ = weight_factors(sample_weight, None, labels, which[:, 0])
+        else:
+            sample, factors = weight_factors(sample_weight, class_weight, labels, which)
+            weights = combined_weights(sample, factors, labels, which)
+        return TrainingData(X, y, classes, weights, sample_weight, factors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,6 @@ from gordan.estimators.multiclass import Binary, TrainingData
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
-from gordan.verdicts.weights import class_factors, combined_weights, weight_factors
 
 F = TypeVar("F")
 
@@ -69,12 +68,12 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         deadline = time.perf_counter() + seconds_at_most(self.time_limit)
         storage, labels, classes, which = self._read(X, y, sample_weight)
-        weights, factors = self._weights(sample_weight, classes, which)
+        data = TrainingData.of(storage, labels, classes, which, sample_weight, self.class_weight)
         seed = self.random_state
         in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
         return kind(
             options=self,
-            data=TrainingData(storage, labels, classes, weights, sample_weight, factors),
+            data=data,
             deadline=deadline,
             seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
             threads=1 if in_parallel else None,
@@ -144,20 +143,6 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns"):  # our messages name the column
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
-
-    def _weights(self, sample_weight: Any, classes: Array, which: Array) -> tuple[Array | None, Array | None]:
-        """Return the weights of the rows and the class weights.
-
-        For multilabel y the weights of the rows are without class weights, which differ between columns. These are then those of
-        0 and 1, or None if they are balanced in each column.
-        """
-        labels, given = classes.tolist(), self.class_weight
-        if which.ndim == 2:
-            by_label = given is not None and not (isinstance(given, str) and given == "balanced")
-            factors = class_factors(given, [False, True], np.ones(2)) if by_label else None
-            return weight_factors(sample_weight, None, labels, which[:, 0])[0], factors
-        sample, factors = weight_factors(sample_weight, given, labels, which)
-        return combined_weights(sample, factors, labels, which), factors
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
