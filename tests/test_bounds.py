@@ -237,7 +237,7 @@ def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypa
         for row, sign, low, high in zip(exact, signs.tolist(), lo.tolist(), hi.tolist(), strict=True):
             score = sign * (sum(x * Fraction(y) for x, y in zip(row, w.tolist(), strict=True)) + Fraction(b))
             assert Fraction(low) <= score <= Fraction(high)
-        products.sharpen(np.arange(16))
+        products = products.sharpened(np.arange(16))
     margin = Margin(M, signs, intercept)
     for p in (np.ones(16), rng.uniform(size=16), np.where(np.arange(16) < 4, 1.0, 0.0)):
         total = [Fraction(0)] * (60 + (intercept == "penalized"))
@@ -329,7 +329,7 @@ def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
     a claim is made with more slack than its check, there too."""
     X, signs, w = np.array([[1.0, 1e9], [2.0, -1e9], [1.5, 1e8], [1.0, 1e9]]), np.ones(4, dtype=np.int8), np.array([1.0, 0.0])
 
-    def lower(X, **options):  # anew: what was sharpened is remembered
+    def lower(X, **options):
         return Margin(Matrix(Dense(X)), signs, Intercept.NONE, nu=nu).lower(w[: X.shape[1]], 0.0, **options)
 
     found = lower(X)
@@ -473,7 +473,7 @@ def test_scores_of_long_rows_are_enclosed_narrowly(d):
     X[1, : d // 2], X[2] = X[1, d - d // 2 :], 1e-3 * X[3]  # cancelling, and small
     problem = Problem.of(X, [0, 1, 0, 1])
     products = Products.of(problem.X, w)
-    products.sharpen(np.arange(4))
+    products = products.sharpened(np.arange(4))
     lo, hi = products.scores(0.25, problem.signs)
     for i in range(4):
         terms = (Fraction(x) * Fraction(y) for x, y in zip(X[i].tolist(), w.tolist(), strict=True))

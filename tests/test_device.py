@@ -538,7 +538,7 @@ def test_enclosures_hold_exactly(dtype):
     scores = [sum(x * Fraction(float(v)) for x, v in zip(row, w, strict=True)) for row in exact]
     for sharpened in (False, True):
         if sharpened:
-            products.sharpen(np.arange(40))
+            products = products.sharpened(np.arange(40))
         lo, hi = products.scores(0.25, problem.signs)
         for i, s in enumerate(scores):
             truth = int(problem.signs[i]) * (s + Fraction(1, 4))

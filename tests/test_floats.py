@@ -145,10 +145,10 @@ def test_what_was_computed_in_another_mode_is_not_remembered(storage):
         problem, other, small, smaller = (Problem.of(data, y) for data in (X, X, X * 0.125, X * 0.125))
         with mode(FLUSHED):
             found, norms = Products.of(problem.X, w), small.X.norms
-            found.sharpen(np.arange(4))
+            found = found.sharpened(np.arange(4))
             upper = Margin(problem.X, problem.signs, Intercept.NONE).upper(np.array([0.0, 2.0**20, 1.0, 0.0]))
         right = Products.of(other.X, w)
-        right.sharpen(np.arange(4))
+        right = right.sharpened(np.arange(4))
         assert found.length == right.length > 0
         assert found.sums.tolist() == right.sums.tolist()
         assert found.absolute.tolist() == right.absolute.tolist()

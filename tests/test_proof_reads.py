@@ -168,7 +168,7 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
         assert columns.tolist() == np.flatnonzero(X[i]).tolist()
         assert values.tolist() == X[i][X[i] != 0].tolist()
         assert values.dtype == np.float64
-    products.sharpen(np.arange(0, 23, 2))
+    products = products.sharpened(np.arange(0, 23, 2))
     for sharp, size, i in zip(products.absolute, sizes, range(23), strict=True):
         assert float(sharp) >= float(size) * (1 - 1e-14)
         assert i % 2 or float(sharp) <= float(size) * (1 + 1e-14)
@@ -309,6 +309,10 @@ def test_what_was_asked_for_just_before_is_not_computed_again():
     w[0] = 7.0  # what is kept is a copy
     assert Products.of(M, w).sums is not first.sums
     assert first.w[0] == 0
+    first, known = Products.of(M, w), Products.of(M, w).absolute.copy()
+    for rows in (np.arange(len(X)), np.array([2, 3]), None):
+        assert (first.sharpened(rows).absolute != known).any()
+        assert Products.of(M, w).absolute.tolist() == first.absolute.tolist() == known.tolist()  # whoever sharpened some before
     counted = []
     for vector in (np.ones(2), np.ones(2), np.zeros(2), np.ones(2)):
         M.remembered("count", vector, lambda: counted.append(1) or len(counted))

@@ -248,7 +248,7 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
         # rounding w adds one rounding to each term, for which the factor of two in `matrix.error` leaves room
         products = Products.of(X, rounded[:-1])
         lo, hi = products.scores(float(rounded[-1]), signs)
-        products.sharpen(asked[(lo[asked] <= 0) & (hi[asked] >= 0)])
+        products = products.sharpened(asked[(lo[asked] <= 0) & (hi[asked] >= 0)])
         lo, hi = products.scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]

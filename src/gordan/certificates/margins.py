@@ -145,7 +145,8 @@ class Margin:
         if any(math.isinf(low) and low > 0 for low, _ in ends):
             return [0.0]
         if not _narrow(ends):
-            products.sharpen(np.sort(np.concatenate(products.near([hi for _, hi in ends], b, self.signs, groups, slack))))
+            close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
+            products = products.sharpened(np.sort(np.concatenate(close)))
             ends = products.ends(b, self.signs, groups, slack)
         if exactly or not _narrow(ends):
             close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
@@ -182,8 +183,7 @@ class Margin:
         lows, width = self._tail_means(products, b, slack, mass)
         # narrower enclosures move a mean by less than the width of the widest one
         if exactly or not (width <= NARROW_WIDTH * sum(lows) or sum(lows) + len(lows) * width <= 0):
-            products.sharpen(np.arange(self.X.n))
-            lows, _ = self._tail_means(products, b, slack, mass)
+            lows, _ = self._tail_means(products.sharpened(), b, slack, mass)
         return lows
 
     def _tail_means(self, products: Products, b: float, slack: float, mass: float) -> tuple[list[float], float]:
@@ -475,7 +475,7 @@ def first_not_positive(products: Products, b: float, signs: Array) -> int | None
         return int(wrong[0])
     if not len(rows):
         return None
-    products.sharpen(rows)
+    products = products.sharpened(rows)
     lo, hi = products.scores(b, signs, part=rows)
     rows, hi = rows[lo <= 0], hi[lo <= 0]
     for (i, *row), high in zip(products.X.storage.each_row(rows), hi.tolist(), strict=True):

@@ -376,7 +376,7 @@ class Products:
     """The products X w as computed, with everything that is needed to enclose the scores X w + b for any b.
 
     `length` is an upper bound on ‖w‖, `absolute` one on |x_i|·|w| up to rounding, and `terms` is the number of additions that a
-    term goes through. |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no further pass over X; `sharpen` computes |x_i|·|w| itself for rows where that
+    term goes through. |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no further pass over X; `sharpened` has |x_i|·|w| itself for rows where that
     bound is too wide. `once` tells whether the sums are the floats nearest to the exact ones, which do not depend on the order
     of summation.
     """
@@ -409,13 +409,24 @@ class Products:
         over_rows(fill, X.n)
         return w, size, sums, absolute, terms
 
-    def sharpen(self, rows: Array) -> None:
-        """Replace the bounds on |x_i|·|w| of these rows by the sums themselves, where these are smaller."""
-        if len(rows):
-            with np.errstate(over="ignore", invalid="ignore"):
-                with ieee_floats():
-                    sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
-                self.absolute[rows] = sharper
+    def sharpened(self, rows: Array | None = None) -> Products:
+        """Return the products with |x_i|·|w| itself, where it is smaller than its bound, for these rows or for all of them.
+
+        The rows are sorted. If the last call was for the same rows and w, the sums are not computed again.
+        """
+        if rows is None:
+            return replace(self, absolute=self.X.remembered("sharpened", self.w, self._sharper))
+        if not len(rows):
+            return self
+        absolute = self.absolute.copy()
+        key = np.concatenate((rows, self.w))
+        absolute[rows] = self.X.remembered("sharpened rows", key, lambda: self._sharper(rows))
+        return replace(self, absolute=absolute)
+
+    def _sharper(self, rows: Array | None = None) -> Array:
+        bounds = self.absolute if rows is None else self.absolute[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.fmin(bounds, self.X.absolute(self.w, rows)))
 
     @property
     def rounded_once(self) -> Products | None:
