@@ -795,7 +795,7 @@ def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
         products = Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
         margin.X._last["products"] = w, (w, products.length, products.sums, products.absolute, products.terms)
         margin.X._last["combination"] = np.full(4, 0.25), np.array([1.25])
-        margin.X.__dict__["norms"] = np.array([1.0, 1.0, 1.0, 2.0])
+        margin.X._last["norms"] = np.empty(0), np.array([1.0, 1.0, 1.0, 2.0])
         assert margin.proves_upper(1.25, np.ones(4))
         assert not margin.proves_upper(DOWN * 1.25, np.ones(4))
         assert margin.proves_lower(1.0, w, 0.0)

@@ -47,6 +47,8 @@ ALL = slice(None)
 FAR, NEAR, SAMPLE = 64.0, 1.0, 16
 # X is copied if it has at most this many bytes, so that the caller may change it after a proof.
 MOST_COPIED_BYTES = 1 << 20
+# The vector for which results are remembered that depend on X alone.
+ALWAYS = np.empty(0)
 
 T = TypeVar("T")
 
@@ -62,7 +64,8 @@ class Matrix:
     storage: Storage
     origin: Array | None = field(default=None, compare=False)
     computed: bool = False
-    # the last result of each kind, with the vector that it was computed for: a claim and its check need the same results
+    # the last result of each kind, with the vector that it was computed for: a claim and its check need the same results. What
+    # is kept here is never changed, and whether it is kept changes only how many passes are needed.
     _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -168,24 +171,32 @@ class Matrix:
             if before is not None and np.array_equal(before[0], vector):
                 return before[1]
             computed = compute()
+        return self._remember(kind, vector, computed)
+
+    def _remember(self, kind: str, vector: Array, computed: T) -> T:
         self._last[kind] = vector.copy(), computed
         return computed
 
-    @cached_property
+    @property
     def norms(self) -> Array:
-        """Upper bounds on ‖x_i‖, too large by a few units in the last place; not finite where x_i is not. One pass over X."""
-        return np.concatenate(list(self.each_block(_norms)))
+        """Upper bounds on ‖x_i‖, too large by a few units in the last place; not finite where x_i is not.
 
-    def products(self, w: Array) -> tuple[Array, Array]:
-        """Return X w in float64, and the largest number of additions that a term goes through: for each row, or for all rows.
-
-        w is a vector or a block (d, k), which gives a block (n, k). If the norms are not known yet, the same pass finds them.
+        One pass over X when they are first needed, unless `products` was called before.
         """
-        fresh = "norms" not in self.__dict__
+        if "norms" not in self._last:
+            self._remember("norms", ALWAYS, np.concatenate(list(self.each_block(_norms))))
+        norms: Array = self._last["norms"][1]
+        return norms
+
+    def products(self, w: Array) -> tuple[Array, Array, Array]:
+        """Return X w in float64, the largest number of additions that a term goes through, for each row or for all, and norms.
+
+        w is a vector or a block (d, k), which gives a block (n, k). If `norms` are not remembered, the same pass finds them.
+        """
+        fresh = "norms" not in self._last
         sums, terms, norms = zip(*self.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
-        if fresh:
-            self.__dict__["norms"] = np.concatenate(norms)  # where `cached_property` keeps it
-        return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
+        known = self._remember("norms", ALWAYS, np.concatenate(norms)) if fresh else self.norms
+        return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0], known
 
     def absolute(self, w: Array, rows: Array | None = None) -> Array:
         """Return |X||w| as computed in float64 for these rows, which are sorted, or for all rows."""
@@ -222,7 +233,7 @@ class Matrix:
         copied = self.storage.snapshot(MOST_COPIED_BYTES)
         if copied is not None:
             return Matrix(copied)
-        self.remembered("checksum", np.empty(0), self.checksum)
+        self.remembered("checksum", ALWAYS, self.checksum)
         return self
 
     @property
@@ -399,12 +410,12 @@ class Products:
     @staticmethod
     def _computed(X: Matrix, w: Array) -> tuple[Array, float, Array, Array, Array]:
         """Return the attributes of the products with w other than X."""
-        (sums, terms), size = X.products(w), length(w)
+        (sums, terms, norms), size = X.products(w), length(w)
         absolute = np.empty(X.n)
 
         def fill(lo: int, hi: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                np.multiply(X.norms[lo:hi], size, out=absolute[lo:hi])
+                np.multiply(norms[lo:hi], size, out=absolute[lo:hi])
 
         over_rows(fill, X.n)
         return w, size, sums, absolute, terms

@@ -65,7 +65,7 @@ class Scores(NamedTuple):
     @staticmethod
     def _computed(X: Matrix, W: Array) -> Scores:
         with np.errstate(over="ignore", invalid="ignore"):
-            (sums, terms), absolute = X.products(W), X.absolute(np.max(np.abs(W), axis=1))
+            (sums, terms, _), absolute = X.products(W), X.absolute(np.max(np.abs(W), axis=1))
         lengths = np.array([bounds.length(column) for column in W.T])
         return Scores(sums, lengths, absolute[:, None], terms[:, None] if terms.ndim else terms)
 

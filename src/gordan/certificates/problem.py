@@ -13,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import LARGEST_LABEL, Array, require_aligned
 from gordan.certificates.data import About, Label
-from gordan.certificates.matrix import WORTH_COMPILING, Matrix
+from gordan.certificates.matrix import ALWAYS, WORTH_COMPILING, Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, column_names, host, nearby, require_finite, stored
@@ -148,7 +148,7 @@ def hash_of(X: Matrix, head: str, labels: bytes) -> str:
     """Return the SHA-256 of the digests of the chunks of X, its shape, the head and the labels."""
     whole = hashlib.sha256()
     # remembered, since these digests are the same for all label vectors of one X
-    whole.update(X.remembered("digests", np.empty(0), lambda: b"".join(_digests(X.storage))))
+    whole.update(X.remembered("digests", ALWAYS, lambda: b"".join(_digests(X.storage))))
     whole.update(f"{X.n},{X.d};{head}".encode())
     whole.update(labels)
     return whole.hexdigest()
