@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -41,7 +41,7 @@ from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
-from gordan.estimators.multiclass import Binary, TrainingData, binary_problems
+from gordan.estimators.multiclass import Binary, FitTask, TrainingData, binary_problems
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from gordan.certificates import Certificate
 
 
-F = TypeVar("F", Fitting, LossFitting)
 # Options of `fit` that do not apply to a loss.
 MARGIN_OPTIONS = ("norm", "nu", "multi_class", "on_inseparable", "method")
 
@@ -182,12 +181,13 @@ def fit(
         watch.about("fitting", data.X)
         if asked.loss is None:
             options = asked.parameters(data, place.device)
-            fitting = _fitting(Fitting, options, data, watch, threads=threads, checkpoint=checkpoint, hashed=not no_certificates)
+            check_parameters(options)
+            fitting = Fitting(options, _task(options, data, watch, threads, checkpoint), hashed=not no_certificates)
             _require_room_for_pairs(fitting, data, parse_size(place.memory_limit))
             found = fit_margins(fitting, data, interrupts, watch)
         else:
             loss_options = asked.loss_parameters(data, place.device)
-            losses = _fitting(LossFitting, loss_options, data, watch, threads=threads, checkpoint=checkpoint)
+            losses = LossFitting(loss_options, _task(loss_options, data, watch, threads, checkpoint))
             found = fit_losses(losses, data, interrupts, certificates=not no_certificates)
         watch.about("writing")
         if found.model is None:
@@ -235,23 +235,24 @@ def class_weights(given: list[str] | None, data: Data) -> Any:
     return found
 
 
-def _fitting(kind: Callable[..., F], options: Parameters | LossParameters, data: Data, watch: Watch, **more: Any) -> F:
-    """Return a `Fitting` or `LossFitting` of the data with these options."""
-    if isinstance(options, Parameters):
-        check_parameters(options)
+def _task(
+    options: Parameters | LossParameters, data: Data, watch: Watch, threads: int | None, checkpoint: Path | None
+) -> FitTask:
+    """Return what a fit of the data with these parameters is given, whose time starts now."""
     deadline = time.perf_counter() + seconds_at_most(options.time_limit)
     classes, which = np.unique(data.y, return_inverse=True)
     X = stored(data.X, options.device)
     fitted = TrainingData.of(X, data.y, classes, which, data.weights, options.class_weight)
     shown = watch.moment if watch.visible else None
-    return kind(options, fitted, deadline, watch=shown, words=words_for(data), **more)
+    return FitTask(fitted, deadline, None, threads, shown, words_for(data), checkpoint)
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:
     """Raise an InputError if the rows of two classes, which are copied for their plane, do not fit into memory."""
     if fitting.kind == "one-vs-one":
-        require_finite(fitting.data.X)  # checked here, because rows of the copies are numbered differently than those of the file
-        largest_pair = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum() / data.n * stored_bytes(fitting.data.X)
+        X = fitting.task.data.X
+        require_finite(X)  # checked here, because rows of the copies are numbered differently than those of the file
+        largest_pair = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum() / data.n * stored_bytes(X)
         if fitting.options.device is None and not (fits(largest_pair) and largest_pair <= (limit or math.inf) / 2):
             raise InputError(
                 f"{data.path} is large: the rows of two classes are copied for their plane, and do not fit into memory; "
@@ -324,7 +325,8 @@ def fit_margins(fitting: Fitting, data: Data, interrupts: Interrupts, watch: Wat
     proofs = [described(each.plane.certificate, each.binary, data) if fitting.hashed else None for each in outcomes]
     planes = [replace(each.plane, certificate=proof) for each, proof in zip(outcomes, proofs, strict=True)]
     messages = fitting.inseparable_message(outcomes), fitting.barely_separable_message(outcomes)
-    model = model_of(fitting.kind, fitting.data.classes, planes, fitting.options, data.names, fitting.data.factors)
+    fitted = fitting.task.data
+    model = model_of(fitting.kind, fitted.classes, planes, fitting.options, data.names, fitted.factors)
     return Fit(answers, model, [*messages, *fitting.remarks(outcomes)])
 
 
@@ -356,7 +358,7 @@ def _margin_answer(outcome: Outcome, data: Data) -> Answer:
 def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, certificates: bool) -> Fit:
     """Find the planes of all problems; there is no model if a signal comes before each has one."""
     problems = list(binary_problems(fitting))
-    paths = [fitting.checkpoint_of(k) for k in range(len(problems))]
+    paths = [fitting.task.checkpoint_of(fitting.kind, k) for k in range(len(problems))]
     resumed = [path is not None and path.exists() for path in paths]
     results, answers = fitting.results(problems), list[Answer]()
     for binary, result, path, again in zip(problems, results, paths, resumed, strict=False):
@@ -369,7 +371,8 @@ def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, cert
         LeastPlane.of(result, described(result.certificate, binary, data) if certificates else None)
         for binary, result in zip(problems, results, strict=True)
     ]
-    model = model_of_least_loss(fitting.kind, fitting.data.classes, planes, fitting.options, data.names, fitting.data.factors)
+    fitted = fitting.task.data
+    model = model_of_least_loss(fitting.kind, fitted.classes, planes, fitting.options, data.names, fitted.factors)
     return Fit(answers, model, [fitting.convergence_message(problems, results), *fitting.remarks(results)])
 
 

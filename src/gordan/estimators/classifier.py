@@ -174,13 +174,13 @@ class MaxMarginClassifier(Planes, Parameters):
         problems = list(binary_problems(fitting))
         with InterruptFlag() as flag:
             fitting = replace(fitting, interrupted=flag.is_set)
-            starts = self._starts(fitting.kind, fitting.data.classes, fitting.data.X.n)
-            solve_all = self._solve_in_parallel if fitting.threads == 1 else None
+            starts = self._starts(fitting.kind, fitting.task.data.classes, fitting.task.data.X.n)
+            solve_all = self._solve_in_parallel if fitting.task.threads == 1 else None
             outcomes = fitting.comparable_outcomes(problems, dict(fitting.outcomes(problems, starts, solve_all=solve_all)))
-        self._keep(fitting.kind, fitting.data.classes, [outcome.plane for outcome in outcomes])
-        self.class_weight_ = fitting.data.factors
+        self._keep(fitting.kind, fitting.task.data.classes, [outcome.plane for outcome in outcomes])
+        self.class_weight_ = fitting.task.data.factors
         self._describe(problems, y, sample_weight)
-        self._keep_runs(outcomes, fitting.data.X.n)
+        self._keep_runs(outcomes, fitting.task.data.X.n)
         for category, message in (
             (InseparableWarning, fitting.inseparable_message(outcomes)),
             (InseparableWarning, fitting.barely_separable_message(outcomes)),

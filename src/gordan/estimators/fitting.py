@@ -20,10 +20,10 @@ from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
-from gordan.estimators.least_loss import LossFitting, LossParameters, refusing_unknown_parameters
+from gordan.estimators.least_loss import LossFitting, LossParameters, SharedParameters, refusing_unknown_parameters
 from gordan.estimators.leave_one_out import leave_one_out_errors
-from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
-from gordan.estimators.multiclass import Binary, TrainingData
+from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
+from gordan.estimators.multiclass import Binary, FitTask
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -62,23 +62,13 @@ MOST_NAMED = 3
 
 @refusing_unknown_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class Parameters:
+class Parameters(SharedParameters):
     """The parameters of `MaxMarginClassifier`, whose docstring describes them."""
 
     nu: float | None = None
     norm: float = 2
-    intercept: Literal["free", "penalized", "none"] = "free"
     method: Any = "auto"
-    tol: float = 1e-4
-    max_iter: int | None = None
-    time_limit: float | None = None
     multi_class: Literal["ovo", "ovr"] = "ovo"
-    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    device: str | None = None
-    random_state: Any = None
-    verbose: int = 0
     on_inseparable: Literal["warn", "raise", "ignore"] = "warn"
 
 
@@ -223,31 +213,23 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """A fit of largest margin: the options and data that all binary problems share.
+    """A fit of largest margin: the parameters, and what all binary problems share.
 
-    `seed` is that of `random_state`, and `watch` is a callback of `maximize_margin`. With `hashed` certificates contain the hash
-    of the data, which costs a pass. `checkpoint` is the file of a run; if there are several problems, the number of the problem
-    is appended to its name.
+    With `hashed` certificates contain the hash of the data, which costs a pass.
     """
 
     options: Parameters
-    data: TrainingData
-    deadline: float
-    seed: int | None = None
-    threads: int | None = None
+    task: FitTask
     hashed: bool = False
-    watch: Callable[[Moment], object] | None = None
-    checkpoint: Path | None = None
-    words: Words = IN_PYTHON
     interrupted: Callable[[], bool] = bool
     """Whether Ctrl-C was pressed in this fit: problems that were not started by then are left out."""
 
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
-        if self.data.y.ndim == 2:
+        if self.task.data.y.ndim == 2:
             return "multilabel"
-        return KIND_OF_MULTI_CLASS[self.options.multi_class] if len(self.data.classes) > 2 else "binary"
+        return KIND_OF_MULTI_CLASS[self.options.multi_class] if len(self.task.data.classes) > 2 else "binary"
 
     @property
     def intercept(self) -> Intercept:
@@ -261,8 +243,8 @@ class Fitting:
         separable from the rest, it comes first, because then no hard margin is needed.
         """
         order = [*range(len(problems))]
-        n, counted = self.data.X.n, max(len(binary.positive) for binary in problems)
-        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.data.X.d))
+        n, counted = self.task.data.X.n, max(len(binary.positive) for binary in problems)
+        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.task.data.X.d))
         if len(problems) == 1 or not few or not self._is_plain:
             return {}, order
         signs = np.zeros((n, len(problems)), np.int8, order="F")
@@ -270,9 +252,9 @@ class Fitting:
             signs[slice(None) if binary.rows is None else binary.rows, k] = np.where(binary.positive, 1, -1)
         now = time.perf_counter()
         share = 1.0 if self.options.on_inseparable == "raise" else SEARCH_SHARE
-        budget = Budget(now, now + share * (self.deadline - now), threads=self.threads)
+        budget = Budget(now, now + share * (self.task.deadline - now), threads=self.task.threads)
         tol, against_rest = min(self.options.tol, FINAL_GAP), self.kind == KIND_OF_MULTI_CLASS["ovr"]
-        hard, inseparable = margins_together(self.data.X, signs, self.intercept, tol, budget, all_or_none=against_rest)
+        hard, inseparable = margins_together(self.task.data.X, signs, self.intercept, tol, budget, all_or_none=against_rest)
         first = inseparable[:1] if against_rest else []
         return hard, [*first, *(k for k in order if k not in first)]
 
@@ -280,9 +262,9 @@ class Fitting:
     def _is_plain(self) -> bool:
         """Whether hard margins of norm 2 are asked for, with default options: such problems can be solved together."""
         options = self.options
-        hard = options.nu is None and options.norm == 2 and (self.data.weights is None or bool(self.data.weights.all()))
+        hard = options.nu is None and options.norm == 2 and (self.task.data.weights is None or bool(self.task.data.weights.all()))
         auto = isinstance(options.method, str) and options.method == "auto"
-        return hard and auto and options.max_iter is None and self.checkpoint is None and options.verbose <= 1
+        return hard and auto and options.max_iter is None and self.task.checkpoint is None and options.verbose <= 1
 
     def outcomes(
         self,
@@ -328,7 +310,8 @@ class Fitting:
         """
         if hard is None and least is None and self._ends_before(k):
             return self._not_started(binary)
-        X = self.data.X if binary.rows is None else self.data.X.part(binary.rows)  # a copy, made here so that few exist at a time
+        X = self.task.data.X
+        X = X if binary.rows is None else X.part(binary.rows)  # a copy, made here so that few exist at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
         tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
@@ -344,14 +327,14 @@ class Fitting:
         none, tried = self._checkpoints(0), {}  # there are no checkpoints for multilabel y
         for k, binary in enumerate(problems):
             if k in hard or not self._ends_before(k):
-                tried[k] = self._attempts(k, self.data.X, binary, starts[k], none, hard.get(k))
+                tried[k] = self._attempts(k, self.task.data.X, binary, starts[k], none, hard.get(k))
         softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
         if self.interrupted():  # these planes would be found one after the other
             tried, softened = {k: attempts for k, attempts in tried.items() if k not in softened}, []
-        found = self._loss_fitting(self.data.X).results([problems[k] for k in softened])
+        found = self._loss_fitting(self.task.data.X).results([problems[k] for k in softened])
         least = dict(zip(softened, found, strict=True))
         return [
-            self._concluded(binary, self.data.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
+            self._concluded(binary, self.task.data.X, tried[k], least.get(k)) if k in tried else self._not_started(binary)
             for k, binary in enumerate(problems)
         ]
 
@@ -391,7 +374,7 @@ class Fitting:
         if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
-        results = self._loss_fitting(self.data.X).results([problems[k] for k in others])
+        results = self._loss_fitting(self.task.data.X).results([problems[k] for k in others])
         for k, least in zip(others, results, strict=True):
             checkpoints = outcomes[k].checkpoints if k in outcomes else ()
             by_loss[k] = replace(self.outcome(k, problems[k], least=least), checkpoints=checkpoints)
@@ -413,20 +396,20 @@ class Fitting:
             return [Attempt(hard, hard)]
         start = start if start is None or binary.rows is None else start[binary.rows]
         if options.nu is not None or options.on_inseparable == "raise":
-            return [self._attempt(problem, binary, options.nu, start, checkpoints[0], self.deadline)]
+            return [self._attempt(problem, binary, options.nu, start, checkpoints[0], self.task.deadline)]
         now = time.perf_counter()
-        remaining = max(1, number_of_planes(self.kind, len(self.data.classes)) - k)
-        search_deadline = now + SEARCH_SHARE * (self.deadline - now) / remaining
+        remaining = max(1, number_of_planes(self.kind, len(self.task.data.classes)) - k)
+        search_deadline = now + SEARCH_SHARE * (self.task.deadline - now) / remaining
         tried = [self._attempt(problem, binary, None, start, checkpoints[0], search_deadline)]
         first = tried[0].result
         if first.margin[0] > 0 and first.status is Status.TIME_LIMIT:  # the plane separates, and there is time to improve it
             again = first if checkpoints[0] is None else start  # a checkpoint has its own start
-            tried.append(self._attempt(problem, binary, None, again, checkpoints[0], self.deadline))
+            tried.append(self._attempt(problem, binary, None, again, checkpoints[0], self.task.deadline))
         if options.norm != 2:
             for share, path in zip(SOFT_SHARES, checkpoints[1:], strict=True):
                 if self._meets(tried[-1].result):
                     nu = share * binary.largest_nu(self.intercept)
-                    tried.append(self._attempt(problem, binary, nu, start, path, self.deadline))
+                    tried.append(self._attempt(problem, binary, nu, start, path, self.task.deadline))
         return tried
 
     def _falls_back(self, result: MarginResult) -> bool:
@@ -445,16 +428,15 @@ class Fitting:
         options = self.options
         loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
         loss.class_weight = options.class_weight  # for multilabel y; otherwise it is part of the weights
-        data = replace(self.data, X=X)
-        return LossFitting(loss, data, self.deadline, self.seed, self.threads, self.watch, self.words)
+        return LossFitting(loss, replace(self.task, data=replace(self.task.data, X=X), checkpoint=None))
 
     def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
         """Return the outcome for the plane of least loss, after these attempts at a hard margin; `result` if it is known."""
         result = self._loss_fitting(X).result(binary) if result is None else result
         hard = tried[0].result if tried else None
         witness = None if hard is None else self._with_row_numbers(hard.stated_witness, binary)
-        signs = np.where(binary.positive, 1.0, -1.0)
-        z = X.to_host(X.scores(result.w, result.b, X.to_storage(signs.astype(np.int8), "signs"), self.threads or available()))
+        signs, threads = np.where(binary.positive, 1.0, -1.0), self.task.threads or available()
+        z = X.to_host(X.scores(result.w, result.b, X.to_storage(signs.astype(np.int8), "signs"), threads))
         alpha = C * LOSS.weight(np.asarray(z, dtype=np.float64)) * (1.0 if binary.weights is None else binary.weights)
         support = np.flatnonzero(alpha)
         plane = Plane(
@@ -519,16 +501,16 @@ class Fitting:
 
     def _ends_before(self, k: int) -> bool:
         """Return whether the fit ends before problem k: Ctrl-C was pressed, or no time is left. The first one gets some time."""
-        return self.interrupted() or (k > 0 and time.perf_counter() >= self.deadline)
+        return self.interrupted() or (k > 0 and time.perf_counter() >= self.task.deadline)
 
     def _not_started(self, binary: Binary) -> Outcome:
         """Return the outcome for a problem that was not started: the class of larger weight is predicted."""
         status = Status.INTERRUPTED if self.interrupted() else Status.TIME_LIMIT
-        about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.data.X.d)
+        about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.task.data.X.d)
         claim = Certificate(
             "bracket", self.intercept.value, *about, lower=0.0, upper=math.inf, norm=float(self.options.norm), nu=self.options.nu
         )
-        plane = Plane(*_constant_plane(binary, self.data.X.d), (0.0, math.inf), self.options.nu, None, claim)
+        plane = Plane(*_constant_plane(binary, self.task.data.X.d), (0.0, math.inf), self.options.nu, None, claim)
         sentence, rows, dual = f"stopped ({status}): it was not started", np.empty(0, np.int64), np.empty(0)
         return Outcome(binary, plane, status, sentence, None, rows, dual, None, 0, 0.0, 0.0, stopped=True)
 
@@ -543,9 +525,8 @@ class Fitting:
 
     def _checkpoints(self, k: int) -> tuple[Path | None, ...]:
         """Return the checkpoint files of problem k: for the given nu, and for those that are tried if there is no hard margin."""
-        ends = ["" if self.kind == "binary" else f".{k}"]
-        ends += [f"{ends[0]}.nu{j}" for j in range(1, 1 + len(SOFT_SHARES))]
-        return tuple(None if self.checkpoint is None else self.checkpoint.with_name(self.checkpoint.name + end) for end in ends)
+        ends = ["", *(f".nu{j}" for j in range(1, 1 + len(SOFT_SHARES)))]
+        return tuple(self.task.checkpoint_of(self.kind, k, end) for end in ends)
 
     def _attempt(
         self, problem: Problem, binary: Binary, nu: float | None, start: Any, checkpoint: Path | None, deadline: float
@@ -554,14 +535,14 @@ class Fitting:
         options, weights = self.options, binary.weights
         if nu is None and weights is not None and weights.all():
             weights = None  # they change nothing, and certificates would contain them
-        watch = self.watch or (_printer(binary.name) if options.verbose > 1 else None)
+        watch = self.task.watch or (_printer(binary.name) if options.verbose > 1 else None)
         bounded = nu is None and self._may_fall_back and options.time_limit is None and checkpoint is None
         work = max(LEAST_WORK, WORK_PER_ENTRY * problem.storage.entries) if bounded else math.inf
 
         def run(method: Any, tol: float, start: Any, checkpoint: Checkpoint | None = None) -> MarginResult:
             asked = MarginOptions(self.intercept, exponent(options.norm), nu, method, tol, None, watch, work=work)
             seconds = max(1e-3, deadline - time.perf_counter())
-            budget = budget_of(options.max_iter, seconds, self.seed, self.threads)
+            budget = budget_of(options.max_iter, seconds, self.task.seed, self.task.threads)
             return margin_of(problem, budget, asked, weights, start, checkpoint)
 
         is_final = isinstance(options.method, str) and options.method in ("auto", "double_oracle")
@@ -593,7 +574,7 @@ class Fitting:
         if witness is None:
             return None
         rows = witness.rows if binary.rows is None else binary.rows[[*witness.rows]].tolist()
-        return replace(witness, rows=self.words.rows(rows))
+        return replace(witness, rows=self.task.words.rows(rows))
 
     # ---- messages ----------------------------------------------------------------------------------------------------
 
@@ -616,19 +597,20 @@ class Fitting:
             return None
         return (
             "the classes are barely separable: the fit separates all rows, but would misclassify about "
-            f"{100 * share:.2g} % of new rows (an estimate). Use {self.words.losses}, or "
-            f"{self.words.option('on_inseparable', 'ignore')} if this is expected"
+            f"{100 * share:.2g} % of new rows (an estimate). Use {self.task.words.losses}, or "
+            f"{self.task.words.option('on_inseparable', 'ignore')} if this is expected"
         )
 
     def remarks(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
         """Iterate over further advice: that class weights have no effect, and that the columns are badly scaled."""
         hard = sum(each.plane.loss is None and each.plane.nu is None and each.found for each in outcomes)
-        option, total = self.words.option, len(outcomes)
+        words, total = self.task.words, len(outcomes)
+        option = words.option
         if self.options.class_weight is not None and hard:
             which = "a hard margin" if hard == total else f"{hard} of {total} planes, which have a hard margin"
-            yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {self.words.losses}"
+            yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {words.losses}"
         losses = [each.plane.w for each in outcomes if each.plane.loss is not None]
-        hint = scale_hint(self.data.X, np.array(losses) if len(losses) == total else None)
+        hint = scale_hint(self.task.data.X, np.array(losses) if len(losses) == total else None)
         if hint:
             yield hint
 
@@ -642,10 +624,10 @@ class Fitting:
         what = "margin" if widest.plane.loss is None else "least value"
         others = f", and {len(wide) - 1} more" if len(wide) > 1 else ""
         rounds = f"{widest.n_iter:,} round{'s' * (widest.n_iter != 1)}"
-        advice = limit_advice(widest.status, self.words) or "scale the columns of X, or pass a larger tol"
+        advice = limit_advice(widest.status, self.task.words) or "scale the columns of X, or pass a larger tol"
         return (
             f"{widest.binary.name}{others}: stopped ({widest.status}) after {rounds} with the {what} between {lower} and "
-            f"{upper}, a gap of {widest.plane.gap:.1e} where {self.words.option('tol')} is {self.options.tol:g}; {advice}"
+            f"{upper}, a gap of {widest.plane.gap:.1e} where {self.task.words.option('tol')} is {self.options.tol:g}; {advice}"
         )
 
     def _remedy_message(self, outcome: Outcome) -> str:
@@ -657,7 +639,7 @@ class Fitting:
             return f"{problem}; {how}"
         heavier = outcome.binary.labels[outcome.binary.positive == (outcome.plane.b > 0)][:1].tolist()
         tried = "" if self.options.nu is not None else f"; {how}" if by_loss else f", also with nu = {nu:.6g}"
-        return f"{problem}{tried}; w is 0 and the heavier class ({self.words.label(heavier[0])}) is predicted"
+        return f"{problem}{tried}; w is 0 and the heavier class ({self.task.words.label(heavier[0])}) is predicted"
 
     def _problem_message(self, outcome: Outcome) -> str:
         """Describe why there is no plane of positive margin at the given nu."""
@@ -671,17 +653,17 @@ class Fitting:
 
     def _advice(self, binary: Binary) -> str:
         """Return what to pass instead."""
-        most, hard, option = binary.largest_nu(self.intercept), self.options.nu is None, self.words.option
+        most, hard, option = binary.largest_nu(self.intercept), self.options.nu is None, self.task.words.option
         if self.options.on_inseparable == "raise":
             instead = "by squared hinge loss" if self.options.norm == 2 else f"softly with nu = {most / 2:.6g}"
             soft = f", or {option('on_inseparable', 'warn')} to fit {instead}" if hard else ""
-            return f"Pass {'' if hard else 'a larger '}{option('nu')} (at most {most:.6g}){soft}, or use {self.words.losses}"
+            return f"Pass {'' if hard else 'a larger '}{option('nu')} (at most {most:.6g}){soft}, or use {self.task.words.losses}"
         if hard and self.options.norm == 2:
-            return f"Use {self.words.losses}, or {option('on_inseparable', 'ignore')} if this is expected"
+            return f"Use {self.task.words.losses}, or {option('on_inseparable', 'ignore')} if this is expected"
         if hard:
             ignore = option("on_inseparable", "ignore")
             return f"Pass {option('nu')} to choose how soft the margin is, or {ignore} if this is expected"
-        return f"Pass a larger {option('nu')} (at most {most:.6g}), or use {self.words.losses}"
+        return f"Pass a larger {option('nu')} (at most {most:.6g}), or use {self.task.words.losses}"
 
 
 def _runs(tried: Sequence[Attempt]) -> Collection[MarginResult]:

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import wraps
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,14 +18,12 @@ from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix, far_origin
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
-from gordan.estimators.models import IN_PYTHON, Words, build_model, certificates_of, limit_advice, options_of
-from gordan.estimators.multiclass import Binary, TrainingData
+from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
+from gordan.estimators.multiclass import Binary, FitTask
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
-from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
 from gordan.statuses import Status
-from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
 from gordan.verdicts.loss import MOST_STORED
 from gordan.verdicts.scaling import far_column, scale_hint
@@ -67,14 +64,10 @@ def refusing_unknown_parameters(cls: type[Class]) -> type[Class]:
     return cls
 
 
-@refusing_unknown_parameters
-@dataclass(eq=False, repr=False)
-class LossParameters:
-    """The parameters of `LinearClassifier`, whose docstring describes them."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class SharedParameters:
+    """The parameters that both classifiers have."""
 
-    loss: Literal["squared_hinge", "hinge", "logistic", "multinomial"] = "squared_hinge"
-    C: float = 1.0
-    _: KW_ONLY
     intercept: Literal["free", "penalized", "none"] = "free"
     tol: float = 1e-4
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
@@ -85,6 +78,15 @@ class LossParameters:
     device: str | None = None
     random_state: Any = None
     verbose: int = 0
+
+
+@refusing_unknown_parameters
+@dataclass(eq=False, repr=False)
+class LossParameters(SharedParameters):
+    """The parameters of `LinearClassifier`, whose docstring describes them."""
+
+    loss: Literal["squared_hinge", "hinge", "logistic", "multinomial"] = "squared_hinge"
+    C: float = 1.0
 
 
 class LeastPlane(NamedTuple):
@@ -104,29 +106,19 @@ class LeastPlane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LossFitting:
-    """A fit of least loss: the options and data that all binary problems share.
-
-    `seed` is that of `random_state`, and `watch` is a callback of `minimize_loss`. `checkpoint` is the file of a run; if there
-    are several problems, the number of the problem is appended to its name.
-    """
+    """A fit of least loss: the parameters, and what all binary problems share."""
 
     options: LossParameters
-    data: TrainingData
-    deadline: float
-    seed: Any = None
-    threads: int | None = None
-    watch: Callable[[Moment], object] | None = None
-    words: Words = IN_PYTHON
-    checkpoint: Path | None = None
+    task: FitTask
 
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
-        if self.data.y.ndim == 2:
+        if self.task.data.y.ndim == 2:
             return "multilabel"
         if Loss.of(self.options.loss).several:
             return "multinomial"
-        return "binary" if len(self.data.classes) == 2 else "one-vs-rest"
+        return "binary" if len(self.task.data.classes) == 2 else "one-vs-rest"
 
     def _arguments(self, of: int = 1) -> dict[str, Any]:
         """Return the arguments of `minimize_loss` that are the same for all labels, with one of `of` shares of the time left."""
@@ -135,23 +127,17 @@ class LossFitting:
             "loss": options.loss,
             "C": options.C,
             "intercept": options.intercept,
-            "tol": min(options.tol, SMALL_TOL) if self.data.X.entries <= SMALL_ENTRIES else options.tol,
+            "tol": min(options.tol, SMALL_TOL) if self.task.data.X.entries <= SMALL_ENTRIES else options.tol,
             "max_iter": options.max_iter,
             "time_limit": None if options.time_limit is None else self._left() / of,
-            "random_state": self.seed,
-            "threads": self.threads,
+            "random_state": self.task.seed,
+            "threads": self.task.threads,
         }
 
     def _left(self) -> float:
         """Return the seconds that a search may take, so that some are left for the regions of the minimizers."""
-        left, rows = self.deadline - time.perf_counter(), int(self.data.X.n)
-        return max(1e-3, left - min(MAX_SHARE_FOR_REGION * left, REGION_SECONDS * rows * len(self.data.classes)))
-
-    def checkpoint_of(self, k: int) -> Path | None:
-        """Return the checkpoint file of problem k."""
-        if self.checkpoint is None or number_of_problems(self.kind, len(self.data.classes)) == 1:
-            return self.checkpoint
-        return self.checkpoint.with_name(f"{self.checkpoint.name}.{k}")
+        left, rows = self.task.deadline - time.perf_counter(), int(self.task.data.X.n)
+        return max(1e-3, left - min(MAX_SHARE_FOR_REGION * left, REGION_SECONDS * rows * len(self.task.data.classes)))
 
     def result(self, binary: Binary, start: Array | None = None, k: int = 0, to_come: int = 0) -> LossResult:
         """Find the plane of least loss of problem k; `start` is a w to start from, with b as its last entry.
@@ -160,13 +146,13 @@ class LossFitting:
         """
         with binary.naming_errors:
             result: LossResult = minimize_loss(
-                self.data.X,
+                self.task.data.X,
                 binary.labels,
                 **self._weights_of(binary),
                 start=start,
                 **self._arguments(to_come + 1),
-                checkpoint=self.checkpoint_of(k),
-                callback=self.watch,
+                checkpoint=self.task.checkpoint_of(self.kind, k),
+                callback=self.task.watch,
             )
         return self._reported(binary, result)
 
@@ -179,12 +165,12 @@ class LossFitting:
         if self.options.class_weight is None or self.kind == "one-vs-rest" or len(binary.labels) <= MOST_STORED:
             return {"sample_weight": binary.weights}
         if self.kind == "multilabel":
-            return {"sample_weight": self.data.weights, "class_weight": self.options.class_weight}
-        assert self.data.factors is not None
-        labels, factors = self.data.classes.tolist(), self.data.factors.tolist()
+            return {"sample_weight": self.task.data.weights, "class_weight": self.options.class_weight}
+        assert self.task.data.factors is not None
+        labels, factors = self.task.data.classes.tolist(), self.task.data.factors.tolist()
         own = labels if binary.other is None else (binary.other, binary.label)
         class_weight = {label: factor for label, factor in zip(labels, factors, strict=True) if label in own}
-        sample, _ = weight_factors(self.data.sample, None, labels, self.data.y)
+        sample, _ = weight_factors(self.task.data.sample, None, labels, self.task.data.y)
         sample = sample if sample is None or binary.rows is None else sample[binary.rows]
         return {"sample_weight": sample, "class_weight": class_weight}
 
@@ -194,12 +180,12 @@ class LossFitting:
         Problems for which no time is left are not started. With a checkpoint, which is for one problem, they are solved one by
         one until an interrupt.
         """
-        if len(problems) > 1 and self.checkpoint is None:
+        if len(problems) > 1 and self.task.checkpoint is None:
             try:
                 many: Any = minimize_loss(
-                    self.data.X,
+                    self.task.data.X,
                     np.array([binary.positive for binary in problems]).T,  # transposed: its columns are then contiguous
-                    sample_weight=self.data.weights,
+                    sample_weight=self.task.data.weights,
                     class_weight=self.options.class_weight if self.kind == "multilabel" else None,
                     start=starts,
                     **self._arguments(),  # without the callback, with which no passes are shared
@@ -225,7 +211,7 @@ class LossFitting:
     def remarks(self, results: Sequence[LossResult]) -> Iterator[str]:
         """Iterate over further advice: that the columns are badly scaled."""
         solved = all(result.gap <= self.options.tol for result in results)
-        hint = scale_hint(self.data.X, np.vstack([result.w.T for result in results]) if solved else None)
+        hint = scale_hint(self.task.data.X, np.vstack([result.w.T for result in results]) if solved else None)
         if hint:
             yield hint
 
@@ -233,14 +219,15 @@ class LossFitting:
         """Return what to do about an interval that rounding leaves wider than `tol`."""
         C = self.options.C * (1.0 if binary.weights is None else float(np.max(binary.weights)))
         if C >= SMALLEST_C or result.objective[0] > 0:
-            far = far_column(self.data.X, far_origin(Matrix(self.data.X)) if Intercept(self.options.intercept).grouped else None)
+            X = self.task.data.X
+            far = far_column(X, far_origin(Matrix(X)) if Intercept(self.options.intercept).grouped else None)
             if not far:
                 return "scale the columns of X, or pass a smaller C"
             subtract = f"subtract the mean of column {far}, which is far from 0 for its spread"
             return f"scale the columns of X and {subtract} (StandardScaler does both), or pass a smaller C"
         times = "" if binary.weights is None else " × the largest weight of a row"
         return (
-            f"{self.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; "
+            f"{self.task.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; "
             f"pass a larger C, such that it is at least {SMALLEST_C:g}"
         )
 
@@ -252,10 +239,10 @@ class LossFitting:
         binary, result = max(wide, key=lambda pair: pair[1].gap)
         lower, upper = outward(*result.objective)
         others = f", and {len(wide) - 1} more" if len(wide) > 1 else ""
-        advice = limit_advice(result.status, self.words) or self._numerical_advice(binary, result)
+        advice = limit_advice(result.status, self.task.words) or self._numerical_advice(binary, result)
         return (
             f"{binary.name}{others}: stopped ({result.status}) with the least value between {lower} and {upper}, a gap of "
-            f"{result.gap:.1e} where {self.words.option('tol')} is {self.options.tol:g}; {advice}"
+            f"{result.gap:.1e} where {self.task.words.option('tol')} is {self.options.tol:g}; {advice}"
         )
 
 

@@ -163,23 +163,23 @@ class LinearClassifier(Planes, LossParameters):
         """
         positive(self.tol, "tol")
         fitting = self._fitting(LossFitting, X, y, sample_weight)
-        if fitting.data.y.ndim == 2 and Loss.of(self.loss).several:
+        if fitting.task.data.y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
-                f"loss={self.loss!r} assumes one class for each row, but Y has {len(fitting.data.classes)} columns of labels"
+                f"loss={self.loss!r} assumes one class for each row, but Y has {len(fitting.task.data.classes)} columns of labels"
                 + (
                     "; pass Y.argmax(axis=1)"
-                    if is_one_hot(fitting.data.y)
+                    if is_one_hot(fitting.task.data.y)
                     else ", of which a row may have several; pass loss='logistic'"
                 )
             )
         problems = list(binary_problems(fitting))
-        starts = self._starts(fitting.kind, fitting.data.classes, fitting.data.X.d)
-        if fitting.threads == 1:
+        starts = self._starts(fitting.kind, fitting.task.data.classes, fitting.task.data.X.d)
+        if fitting.task.threads == 1:
             results = self._solve_in_parallel(fitting.result, zip(problems, starts or [None] * len(problems), strict=True))
         else:
             results = fitting.results(problems, starts)
-        self._keep(fitting.kind, fitting.data.classes, [LeastPlane.of(result, result.claim) for result in results])
-        self.class_weight_ = fitting.data.factors
+        self._keep(fitting.kind, fitting.task.data.classes, [LeastPlane.of(result, result.claim) for result in results])
+        self.class_weight_ = fitting.task.data.factors
         self._describe(problems, y, sample_weight)
         self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from gordan.arrays import Array
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem, read_labels
 from gordan.errors import InputError, input_errors
+from gordan.estimators.models import IN_PYTHON, Words
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
+from gordan.io.model import problems as number_of_problems
+from gordan.trace import Moment
 from gordan.verdicts.weights import class_factors, combined_weights, row_weights, weight_factors
 
 if TYPE_CHECKING:
@@ -51,6 +55,31 @@ class TrainingData:
             sample, factors = weight_factors(sample_weight, class_weight, labels, which)
             weights = combined_weights(sample, factors, labels, which)
         return TrainingData(X, y, classes, weights, sample_weight, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """What a fit of either classifier is given beside its parameters: the data, its limits, and whom it tells about its progress.
+
+    `deadline` is a time of `time.perf_counter`, and `seed` that of `random_state`. `watch` is a callback of `maximize_margin` and
+    `minimize_loss`, and `words` are those of messages. `checkpoint` is the file of a run; if there are several problems, the
+    number of the problem is appended to its name.
+    """
+
+    data: TrainingData
+    deadline: float
+    seed: int | None = None
+    threads: int | None = None
+    watch: Callable[[Moment], object] | None = None
+    words: Words = IN_PYTHON
+    checkpoint: Path | None = None
+
+    def checkpoint_of(self, kind: str, k: int, end: str = "") -> Path | None:
+        """Return the checkpoint file of problem k of a model of this kind; `end` is appended to its name."""
+        if self.checkpoint is None:
+            return None
+        number = "" if number_of_problems(kind, len(self.data.classes)) == 1 else f".{k}"
+        return self.checkpoint.with_name(f"{self.checkpoint.name}{number}{end}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +137,7 @@ def binary_problems(fitting: Fitting | LossFitting) -> Iterator[Binary]:
     The weights include the class weights, except for multilabel y, where these are about having a label or not and differ between
     columns.
     """
-    data, kind, word, class_weight = fitting.data, fitting.kind, fitting.words.label, fitting.options.class_weight
+    data, kind, word, class_weight = fitting.task.data, fitting.kind, fitting.task.words.label, fitting.options.class_weight
     y, weights, classes = data.y, data.weights, data.classes.tolist()
     if kind == "multinomial":  # one problem for all classes
         yield Binary("all classes", None, None, y, y == classes[-1], weights, None)

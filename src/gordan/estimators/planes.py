@@ -26,7 +26,7 @@ from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
-from gordan.estimators.multiclass import Binary, TrainingData
+from gordan.estimators.multiclass import Binary, FitTask, TrainingData
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
@@ -69,15 +69,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         deadline = time.perf_counter() + seconds_at_most(self.time_limit)
         storage, labels, classes, which = self._read(X, y, sample_weight)
         data = TrainingData.of(storage, labels, classes, which, sample_weight, self.class_weight)
-        seed = self.random_state
+        given = self.random_state
+        seed = given if given is None or is_number(given) else int(check_random_state(given).randint(2**31 - 1))
         in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
-        return kind(
-            options=self,
-            data=data,
-            deadline=deadline,
-            seed=seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1)),
-            threads=1 if in_parallel else None,
-        )
+        return kind(self, FitTask(data, deadline, seed, threads=1 if in_parallel else None))
 
     def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:
         """Return what `solve` returns for each of these tuples of arguments, several at a time."""
