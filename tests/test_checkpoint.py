@@ -370,7 +370,7 @@ def test_another_problem_is_refused(what, tmp_path):
     with pytest.raises(InputError, match=r"is the checkpoint of (another problem|other data)") as refused:
         gordan.maximize_margin(X, y, **{**options, **other})
     if what in ("labels", "nu", "weights", "start", "intercept"):
-        assert f": {what} is" in str(refused.value) or ": form is" in str(refused.value)
+        assert f": {what} is" in str(refused.value) or ": settings is" in str(refused.value)
         assert not re.search("[0-9a-f]{9}", str(refused.value).removeprefix(str(path)))
     assert path.read_bytes() == before
 
@@ -706,6 +706,68 @@ def test_methods_from_elsewhere_register_their_state(tmp_path, registry):
     record = range(1, 21)
     gordan.play(A, method, 10, record=record[:10], checkpoint=path)
     same_trace(gordan.play(A, method, 20, record=record, checkpoint=path), gordan.play(A, known, 20, record=record))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """The form of a method from elsewhere that has a number and a function in its fields."""
+
+    inner: object
+    share: float
+    weight: object
+
+    @property
+    def game(self):
+        return self.inner.game
+
+    def start(self):
+        return self.inner.start()
+
+    def round(self, state, t):
+        state, played = self.inner.round(state, t)
+        return state, played._replace(alpha=self.weight(t))
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed(Weighing):
+    """The same form after its class was renamed."""
+
+
+def twice(t):
+    return 2.0 * t
+
+
+def test_classes_and_functions_of_forms_may_be_renamed(tmp_path):
+    known, path, A = gordan.methods.nesterov(), tmp_path / "run", SMALL[0] * SMALL[1][:, None]
+    record = range(1, 21)
+
+    def method(kind, share, weight, **changes):
+        return replace(known, name="weighing", build=lambda *about: kind(known.build(*about), share, weight), **changes)
+
+    first, renamed = method(Weighing, 0.5, lambda t: 2.0 * t), method(Renamed, 0.5, twice)
+    whole = gordan.play(A, first, 20, record=record)
+    gordan.play(A, first, 10, record=record[:10], checkpoint=path)
+    before = path.read_bytes()
+    same_trace(gordan.play(A, renamed, 20, record=record, checkpoint=path), whole)
+    others = {
+        "settings": method(Renamed, 0.25, twice),
+        "method": replace(renamed, name="weighing more"),
+        "form": replace(renamed, form="game"),
+        "guarantee": replace(renamed, guarantee=replace(known.guarantee, statement="none")),
+    }
+    for what, other in others.items():
+        path.write_bytes(before)
+        with pytest.raises(InputError, match=f"is the checkpoint of another problem: {what} is"):
+            gordan.play(A, other, 20, record=record, checkpoint=path)
+
+
+@pytest.mark.parametrize("label", METHODS)
+def test_settings_name_no_class_or_function(label):
+    method = METHODS[label]
+    form = method.on(gordan.rows.of(SMALL[0]), Simplex(80), np.full(80, 1 / 80))
+    bare = re.sub(r"'[^']*'", "", checkpoint.settings(form))  # without texts, such as the statement of a guarantee
+    words = {*re.findall("[A-Za-z_]+(?!=)", re.sub(r"\w+=", "", bare))}
+    assert words <= {"None", "True", "False", "inf", "e"}
 
 
 def test_the_file_does_not_grow_with_the_rows(tmp_path):

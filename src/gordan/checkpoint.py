@@ -168,31 +168,37 @@ class Checkpoint:
             return schema.fields(header, HEAD, "a checkpoint"), arrays
 
 
-def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
-    """Return texts that identify the problem in any storage: its shape, up to 64 rows, the settings of `form`, and `facts`.
+def fingerprint(rows: Rows, **facts: Any) -> dict[str, str]:
+    """Return texts that identify the problem in any storage: its shape, up to 64 rows, and `facts`.
 
     Arrays and rows are represented by their SHA-256. Other rows may differ unnoticed, because a hash of all of them would cost as
     much as many passes. Proofs are made from the data at hand, so an unnoticed change can cost time, but not correctness.
     """
     described = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
-    return {**described, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
+    return {**described, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows)}
+
+
+def method_facts(method: Any, form: Any) -> dict[str, Any]:
+    """Return the facts that identify a method that plays: its name, form and guarantee, and the settings of the form."""
+    return {"method": method.name, "form": method.form, "guarantee": method.guarantee.statement, "settings": settings(form)}
 
 
 def settings(value: Any) -> str:
-    """Return the numbers and names in the fields of a form, without its data and without `EFFORT`.
+    """Return the numbers and texts in the fields of a form, without its data and without `EFFORT`.
 
-    Numbers have 12 digits: some are computed, and the last digits of a logarithm differ between machines.
+    Names of classes and functions are left out, so that they may change. Numbers have 12 digits: some are computed, and the last
+    digits of a logarithm differ between machines.
     """
-    if isinstance(value, Rows | np.ndarray):
-        return "…"
-    if isinstance(value, bool | str | int | None):
+    if isinstance(value, bool | int | None):
         return repr(value)
+    if isinstance(value, str):
+        return repr(str(value))  # without the class of an enum
     if isinstance(value, float):
         return f"{value:.12g}"
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, Rows):
         parts = (f"{part.name}={settings(getattr(value, part.name))}" for part in fields(value) if part.name not in EFFORT)
-        return f"{type(value).__name__}({', '.join(parts)})"
-    return str(getattr(value, "__qualname__", type(value).__qualname__))
+        return f"({', '.join(parts)})"
+    return "…"
 
 
 def _sampled(rows: Rows) -> str:

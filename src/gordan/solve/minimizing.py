@@ -282,7 +282,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found, best, earlier = None, None, _earlier(question, find)
+    found, best, earlier = None, None, _earlier(question)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     start = None if start is None else question.inward(start)
     try:
@@ -400,14 +400,14 @@ def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: A
     return np.clip(alpha, 0.0, caps), b
 
 
-def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
+def _earlier(question: LossQuestion) -> Found | None:
     """Return the plane that the checkpoint holds from an earlier call for the same loss and data, or None."""
     keeper, objective = question.play.checkpoint, question.objective
     if keeper is None:
         return None
     facts = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value, "C": objective.c}
     labels = question.rows.signs if question.which is None else question.which
-    keeper.require(fingerprint(question.given_rows, find, labels=labels, start=question.play.start, **facts))
+    keeper.require(fingerprint(question.given_rows, labels=labels, start=question.play.start, **facts))
     found: Found | None = keeper.restored("found", Found)
     return found
 

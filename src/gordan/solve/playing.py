@@ -12,7 +12,7 @@ import numpy as np
 
 from gordan import dynamics, methods
 from gordan.arrays import Array
-from gordan.checkpoint import checkpointed, fingerprint
+from gordan.checkpoint import checkpointed, fingerprint, method_facts
 from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.geometry import Ball
@@ -364,9 +364,9 @@ class _Playing:
         """Refuse the checkpoint of another problem."""
         question, margin, problem = self.question, self.question.margin, self.question.problem
         facts: dict[str, Any] = {"task": "maximize_margin", "norm": margin.norm, "nu": margin.nu}
-        facts |= {"intercept": margin.intercept.value, "method": self.method.name, "guarantee": self.method.guarantee.statement}
+        facts |= {"intercept": margin.intercept.value, **method_facts(self.method, form)}
         facts |= {"classes": problem.classes, "labels": problem.signs, "weights": margin.weights, "start": question.play.start}
-        question.play.checkpoint.require(fingerprint(question.rows, form, **facts))
+        question.play.checkpoint.require(fingerprint(question.rows, **facts))
 
 
 def played_norm(norm: float, d: int) -> float:
