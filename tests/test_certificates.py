@@ -285,6 +285,12 @@ def test_malformed_json(name):
         standalone.check(MALFORMED[name], SEPARABLE, Y)
 
 
+def test_an_unknown_format_is_reported():
+    known = r"\(format 'gordan-certificate-2' or 'gordan-certificate-1' expected, 'gordan-certificate-3' found\)"
+    with pytest.raises(gordan.InputError, match=f"this is not a certificate that this version of gordan can read {known}"):
+        gordan.Certificate.from_json(json.dumps(MALFORMED["another format"]))
+
+
 @pytest.mark.parametrize(
     "text",
     [

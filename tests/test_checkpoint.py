@@ -457,7 +457,8 @@ def test_files_with_the_right_checksum_and_the_wrong_content_are_refused(what, w
 def test_other_files_and_places_are_refused(written, tmp_path):
     model = tmp_path / "m.gordan"
     BINARY.save(model)
-    with pytest.raises(InputError, match="is not a checkpoint"):
+    known = r"\(format 'gordan-checkpoint-2' expected, 'gordan-model-2' found\); use the version that wrote it, or remove it"
+    with pytest.raises(InputError, match=f"m.gordan is not a checkpoint that this version of gordan can read {known}"):
         go_on(model)
     text = tmp_path / "text"
     text.write_text("x,y\n1,2\n")

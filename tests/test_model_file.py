@@ -373,7 +373,7 @@ def test_messages(tmp_path):
         "use a newer one": FORGED["layout 2"],
         "checksum is wrong": BINARY.to_bytes()[:-1] + b"\0",
         "requires": FORGED["claims 10^14 numbers"],
-        "format .gordan-model-1. or .gordan-model-2. expected": FORGED["newer format"],
+        r"can read \(format 'gordan-model-1' or 'gordan-model-2' expected, 'gordan-model-3' found\)": FORGED["newer format"],
     }
     for part, content in cases.items():
         path.write_bytes(content)

@@ -562,7 +562,11 @@ def manifests(found):
         r"files: data.npy: shape is \(281474976710656,\); it must be a list of sizes",
     )
     yield with_data(shape=shape), "manifest.json is damaged: .* those of an array"
-    yield {"format": "gordan-rows-99"}, "this version of gordan reads"
+    yield (
+        {"format": "gordan-rows-99"},
+        r"c/csr is not a folder that this version of gordan can read "
+        r"\(format 'gordan-data-1' expected, 'gordan-rows-99' found\); use the version that wrote it, or convert",
+    )
 
 
 def test_damaged_manifest_is_refused(tmp_path):

@@ -158,12 +158,8 @@ class Checkpoint:
         if not self.path.exists():
             return None
         header, arrays = container.load(self.path)
-        stated = header.get("format")
-        if stated != FORMAT:
-            raise InputError(
-                f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
-                "; use the version that wrote it, or remove it to start over"
-            )
+        hint = "use the version that wrote it, or remove it to start over"
+        schema.require_format(header.get("format"), (FORMAT,), f"{self.path} is not a checkpoint", hint)
         with input_errors(f"{self.path} is damaged", ValueError):
             return schema.fields(header, HEAD, "a checkpoint"), arrays
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gordan.errors import InputError
+
 
 class FieldType(NamedTuple):
     """The declaration of a field: its types, a description, how to write and read it, and a further condition.
@@ -110,6 +112,16 @@ def require_fields(plain: Any, names: Collection[str], description: str) -> None
     if missing or unknown:
         found = f"missing fields: {missing}; unknown fields: {str(unknown)[:200]}"
         raise ValueError(f"its fields are not those of {description}: {found}")
+
+
+def require_format(stated: Any, known: Collection[str], what: str, hint: str = "") -> None:
+    """Raise an InputError unless a file states one of the known formats; `what` begins the sentence: "x is not a trace"."""
+    if type(stated) is not str or stated not in known:
+        expected = " or ".join(map(repr, known))
+        ending = f"; {hint}" if hint else ""
+        raise InputError(
+            f"{what} that this version of gordan can read (format {expected} expected, {_shown(stated)} found){ending}"
+        )
 
 
 def mapping(description: str, parts: Mapping[str, FieldType]) -> FieldType:

@@ -14,8 +14,8 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.checkpoint import checkpointed
-from gordan.errors import InputError, import_extra, input_errors
-from gordan.schema import COUNT, DECIMAL, LIST, TEXT, FieldType, each, fields, mapping, optional, strict_json
+from gordan.errors import import_extra, input_errors
+from gordan.schema import COUNT, DECIMAL, LIST, TEXT, FieldType, each, fields, mapping, optional, require_format, strict_json
 
 FORMAT = "gordan-trace-1"
 
@@ -152,8 +152,8 @@ class Trace:
         """Read a trace that `save` wrote, or raise an InputError."""
         with input_errors(f"{path} is not a trace", ValueError, RecursionError):
             content = strict_json(Path(path).read_bytes())
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise InputError(f"{path} is not a trace this version can read (format {FORMAT!r} expected)")
+        stated = content.pop("format", None) if type(content) is dict else None
+        require_format(stated, (FORMAT,), f"{path} is not a trace")
         with input_errors(f"{path} is damaged", ValueError, OverflowError):
             return _from_plain(content)
 

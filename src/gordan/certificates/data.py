@@ -267,10 +267,10 @@ class Certificate:
             content = schema.strict_json(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"this is not a certificate: {error}") from None
-        if not isinstance(content, dict) or content.get("format") not in (FORMAT, FIRST_FORMAT):
-            raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")
+        stated = content.pop("format", None) if type(content) is dict else None
+        schema.require_format(stated, (FORMAT, FIRST_FORMAT), "this is not a certificate")
         try:
-            return _from_json_object(content, first=content.pop("format") == FIRST_FORMAT)
+            return _from_json_object(content, first=stated == FIRST_FORMAT)
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -17,7 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 from gordan.losses import Loss, softmax
-from gordan.schema import COUNT, FLAG, FLOAT, TEXT, FieldType, choice, each, fields, optional, read_hex, record
+from gordan.schema import COUNT, FLAG, FLOAT, TEXT, FieldType, choice, each, fields, optional, read_hex, record, require_format
 
 # All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
@@ -303,9 +303,7 @@ FIELDS = {
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> Model:
     stated = header.get("format")
-    if stated not in FORMATS:
-        known = " or ".join(map(repr, FORMATS))
-        raise InputError(f"{name} is not a model this version can read (format {known} expected, {str(stated)[:40]!r} found)")
+    require_format(stated, FORMATS, f"{name} is not a model")
     with input_errors(f"{name} is damaged", ValueError, TypeError, KeyError, OverflowError):
         return _model(header, arrays, 1 + FORMATS.index(stated))
 

@@ -32,7 +32,7 @@ from gordan.io.files import flush_to_disk, write_atomic, write_errors_at
 from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted, select_columns
-from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping, optional, strict_json
+from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping, optional, require_format, strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # the size in bytes of the header of each .npy file
@@ -287,8 +287,8 @@ def manifest_of(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again to resume")
     try:
         plain = strict_json((path / MANIFEST).read_bytes())
-        if plain["format"] != FORMAT:
-            raise InputError(f"{path} has the format {plain['format']!r}; this version of gordan reads {FORMAT!r}")
+        hint = "use the version that wrote it, or convert the data again"
+        require_format(plain["format"], (FORMAT,), f"{path} is not a folder", hint)
         found = fields(plain, _manifest_fields(plain["kind"]), "a manifest")
         (n, d), names = found["shape"], found["names"]
         if 0 in (n, d) or sum(piece["rows"] for piece in found["pieces"]) != n or (names is not None and len(names) != d):
