@@ -85,6 +85,8 @@ def test_npz(save, y, tmp_path):
     assert table.y.tolist() == np.ravel(y).tolist()
     assert read(tmp_path / "a.npz", labelled=False).y is None
     assert read(tmp_path / "a.npz", labelled=None).y is not None
+    save(tmp_path / "a.npz", X=np.asfortranarray(A), y=y)
+    assert read(tmp_path / "a.npz").X.tolist() == A.tolist()
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
@@ -153,6 +155,34 @@ def test_npz_claims_are_checked_before_anything_is_allocated(tmp_path):
     for magic, place in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
         struct.pack_into("<I", content, content.index(magic) + place, 2**31)
     refused(written(tmp_path, "a.npz", bytes(content)), "cannot decompress to", labelled=None)
+
+
+@pytest.mark.parametrize(
+    ("packing", "more", "problem"),
+    [
+        (zipfile.ZIP_STORED, -8, "168 bytes cannot decompress to 176"),
+        (zipfile.ZIP_STORED, 8, "Bad CRC-32"),
+        (zipfile.ZIP_DEFLATED, -8, "EOF: reading array data, expected 48 bytes got 40"),
+        (zipfile.ZIP_DEFLATED, 8, "Bad CRC-32"),
+    ],
+)
+def test_npz_with_fewer_or_more_values_than_it_states(packing, more, problem, tmp_path):
+    """The directory of the archive and the header of the array agree, but the values in between do not."""
+    array = npy(A)
+    content = bytearray(packed(packing, X=array[:more] if more < 0 else array + bytes(more)))
+    for magic, place in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
+        struct.pack_into("<I", content, content.index(magic) + place, len(array))
+        if packing == zipfile.ZIP_STORED and more > 0:
+            struct.pack_into("<I", content, content.index(magic) + place - 4, len(array))
+    refused(written(tmp_path, "a.npz", bytes(content)), "is damaged", problem, labelled=None)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("rows", [2, 20_000])
+def test_npz_with_a_changed_byte(packing, rows, tmp_path):
+    content = bytearray(packed(packing, X=npy(np.random.default_rng(0).standard_normal((rows, 3)))))
+    content[content.index(b"PK\x01\x02") - 9] ^= 1
+    refused(written(tmp_path, "a.npz", bytes(content)), "is damaged", labelled=None)
 
 
 @pytest.mark.parametrize("limit", [None, 1 << 30])

@@ -193,28 +193,23 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, matrix:
         or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     ):
         raise InputError(f"{name} is damaged: {info.compress_size} bytes cannot decompress to {info.file_size}")
-    with archive.open(info) as opened:
-        file: Any = opened
+    with archive.open(info) as file:
         header = _header(file, name)
         if header.end != info.file_size:
             raise InputError(f"{name} is damaged: it has {info.file_size} bytes, but its header says {header.end}")
         if matrix:
             _require_matrix(header, name)
-        content = bytearray(header.end - header.offset)
-        view, done = memoryview(content), 0
-        while done < len(content) and (got := file.readinto(view[done:])):
-            done += got
-        if done < len(content) or file.read(1):  # reading past the end also checks the checksum
-            raise InputError(f"{name} is damaged: it is cut short")
-    array = np.frombuffer(content, header.dtype, math.prod(header.shape))
+        file.seek(0)
+        with input_errors(f"{name} is damaged", ValueError):  # reading its last byte also checks the checksum
+            array: Array = np.lib.format.read_array(file, allow_pickle=False, max_header_size=MAX_HEADER)
     _require_text(array, name)
-    return array.reshape(header.shape, order="F" if header.fortran else "C")
+    return array
 
 
 def _require_text(array: Array, name: str) -> None:
     """Raise an InputError for text with invalid code points, which NumPy would notice only when the text is used."""
     if array.dtype.kind == "U" and array.dtype.itemsize:
-        codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        codes = array.ravel(order="K").view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
             raise InputError(f"{name} is damaged: it holds invalid Unicode")
 
