@@ -472,6 +472,17 @@ def sparse_squares(data, indices, indptr, root, lo, hi, total):
             total[m, j] = total[j, m]
 
 
+@compiled_in_order
+def sparse_take(data, indices, indptr, rows, ends, taken, columns):
+    """Copy the entries of these rows, in this order; those of the k-th row end at ends[k + 1]."""
+    for k in range(len(rows)):
+        first, count = indptr[rows[k]], ends[k + 1] - ends[k]
+        for m in range(count):
+            taken[ends[k] + m] = data[first + m]
+        for m in range(count):
+            columns[ends[k] + m] = indices[first + m]
+
+
 @compiled
 def sparse_norms(data, indices, indptr, p, lo, hi, norms):
     """Set norms_i = ‖x_i‖_p, NaN if an entry is not finite."""

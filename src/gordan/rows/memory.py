@@ -383,8 +383,13 @@ class Sparse(_Memory):
         super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
 
     def take(self, i: Array) -> Sparse:
-        taken = csr_rows(self.arrays, self.d, 0, self.n)[i]
-        return Sparse(taken.data, taken.indices, taken.indptr, self.d)
+        """Copy the rows i: solvers take some at every step, and for few rows SciPy's checks would take longer than the copy."""
+        data, indices, indptr = self.arrays
+        rows, ends = np.array(i, dtype=np.intp), np.zeros(len(i) + 1, np.int64)
+        np.cumsum(indptr[rows + 1] - indptr[rows], out=ends[1:])
+        taken, columns = np.empty(ends[-1], data.dtype), np.empty(ends[-1], indices.dtype)
+        _kernel(self.kind, "take")(*self.arrays, rows, ends, taken, columns)
+        return Sparse(taken, columns, ends, self.d)
 
     def narrowed(self, i: Array) -> Sparse:
         """Return the rows i without the columns that they do not use."""
