@@ -81,15 +81,15 @@ class Part:
     That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
     at least `least_per_column` for each column, and is solved to `tol`; if there is a time limit, in at most `share_of_time` of
     the time left, because with a large C a plane that fits the part better may fit all rows worse. For the hinge, and for smooth
-    losses whose C ‖x‖² is above `small` on average, the plane of a part depends too much on its own noise to save steps, unless
-    there are more rows per column (`for_hinge`, `for_large_c`). But the factorization for a part saves one for all rows, which is
-    worth it for smooth losses of dense rows if that costs at least `costly_factor` steps of conjugate gradients.
+    losses whose C ℓ″(0) ‖x‖² is above `small` on average, the plane of a part depends too much on its own noise to save steps,
+    unless there are more rows per column (`for_hinge`, `for_large_c`). But the factorization for a part saves one for all rows,
+    which is worth it for smooth losses of dense rows if that costs at least `costly_factor` steps of conjugate gradients.
     """
 
     rows_per_column: int = 40
     for_hinge: int = 270
     for_large_c: int = 1000
-    small: float = 100.0
+    small: float = 10.0
     costly_factor: int = 6
     least_rows: int = 4000
     share: float = 0.1

@@ -59,7 +59,7 @@ class Tuning:
     settled: float = 1e-26
     # The squared hinge of dense rows that a plane nearly separates: if the relative gap is above one of these after so many
     # steps, it is solved again with shares of C first (`loss_newton`).
-    continued: tuple[tuple[int, float], ...] = ((8, 1e3), (40, 10.0))
+    continued: tuple[tuple[int, float], ...] = ((4, 1e4), (8, 1e3), (40, 10.0))
     # How many sets of rows with weight are tried, and how far below 1 rounding alone may leave a score.
     supports: int = 100
     lost_of_one: float = 1e-14
@@ -779,8 +779,11 @@ def _rows_per_column(task: Task) -> int:
     rows = task.rows
     between = PART.rows_per_column * rows.d <= rows.n < PART.for_large_c * rows.d and not task.loss.several
     between = between and (rows.sparse or steps_for_a_factor(rows, rows.n) < PART.costly_factor)
-    large = between and float(np.mean(task.c * rows.squares())) > PART.small
-    return PART.for_large_c if large else PART.rows_per_column
+    if not between:
+        return PART.rows_per_column
+    z = np.zeros(rows.n)
+    curvature = float(np.mean(task.curvature(z, task.weights(z)) * rows.squares()))
+    return PART.for_large_c if curvature > PART.small else PART.rows_per_column
 
 
 def _continued(task: Task) -> Array:
