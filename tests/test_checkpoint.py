@@ -931,13 +931,13 @@ def test_progress_shows_passes_and_bandwidth():
     assert stored_bytes(X) == 10**6
     csr = sp.csr_array(([1.0], ([0], [3])), shape=(10, 5))
     assert stored_bytes(csr) == csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
-    assert [format_rate(rate) for rate in (12.0, 1.5e6, 9.996e8, 1.24e10, 4.6e12)] == [
-        "12 B/s", "1.5 MB/s", "1 GB/s", "12.4 GB/s", "4.6 TB/s"
+    assert [format_rate(rate) for rate in (12.0, 1.5e6, 9.99e8, 1.24e10, 4.6e12)] == [
+        "12 bytes/s", "1.5 MB/s", "999.0 MB/s", "12.4 GB/s", "4.6 TB/s"
     ]  # fmt: skip
     watch = Watch("fit", 1e-4)
     watch.about("a against b", X)
     trace = []
     gordan.play(np.array([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]]), "smooth_perceptron", 10, callback=lambda m: trace.append(m))
     watch.moment(replace(trace[-1], passes=50.0, seconds=0.025))
-    assert watch._state[1:] == ("50 passes", "2 GB/s")
+    assert watch._state[1:] == ("50 passes", "2.0 GB/s")
     assert "margin" in watch._state[0]

@@ -173,8 +173,6 @@ def stored_bytes(X: Any) -> int:
 
 def format_rate(rate: float) -> str:
     """Return a rate in bytes per second as text."""
-    for unit in ("B/s", "kB/s", "MB/s", "GB/s"):
-        if rate < 999.5:
-            return f"{rate:.3g} {unit}"
-        rate /= 1000
-    return f"{rate:.3g} TB/s"
+    from rich.filesize import decimal
+
+    return f"{decimal(round(rate))}/s"

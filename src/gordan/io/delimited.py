@@ -16,7 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Table, Wanted, is_missing, listed, why_not_finite
+from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Table, Wanted, is_missing_text, listed, why_not_finite
 from gordan.io.text import Text, read_rows
 
 SCANNED_ENTRIES = 1 << 20  # entries of X for each call of the scanner
@@ -253,7 +253,7 @@ class Cells:
             raise InputError(f"{path}, line {line}: it has {len(record)} fields, but the {first} has {len(self.roles)}{hint}")
         if self.dialect.missing == "drop":
             used = self.chosen if self.label_at is None else [*self.chosen, self.label_at]
-            gone = [j for j in used if is_missing(record[j])]
+            gone = [j for j in used if is_missing_text(record[j])]
             if gone:
                 self._missing.update(gone)
                 self.left_out.append(self._row)
@@ -275,7 +275,7 @@ class Cells:
         no_number, hint = self.dialect.value(cell) is None and bool(text), ""
         if other := self.dialect.other_readings(cell):
             hint = f"; pass {other}"
-        elif is_missing(cell) and text:
+        elif is_missing_text(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
         elif looks := next((looks for pattern, looks in LOOKALIKES.items() if re.match(pattern, text)), ""):
             hint = f"; it looks like {looks}" + (
@@ -294,7 +294,9 @@ class Cells:
     def _is_text(self, cell: str) -> bool:
         """Whether a cell is text, and neither missing nor a number, date or the like in any format."""
         text = cell.strip(BLANKS)
-        known = is_missing(cell) or self.dialect.other_readings(cell) or any(re.match(pattern, text) for pattern in LOOKALIKES)
+        known = (
+            is_missing_text(cell) or self.dialect.other_readings(cell) or any(re.match(pattern, text) for pattern in LOOKALIKES)
+        )
         return bool(text) and self.dialect.value(cell) is None and not known
 
     def _text_hint(self, j: int, others: list[int]) -> str:

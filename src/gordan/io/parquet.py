@@ -13,7 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError, import_extra
 from gordan.io.parts import Parts
-from gordan.io.table import Table, Wanted, is_missing, listed, require_finite, require_labels
+from gordan.io.table import Table, Wanted, is_missing_text, listed, require_finite, require_labels
 
 LABEL_ROWS = 1 << 16  # labels that are read at a time
 
@@ -37,7 +37,7 @@ def _without_missing(table: Table) -> Table:
     X, y, n = table.X, table.y, len(table.X)
     lost = {name: np.isnan(X[:, j]) for j, name in enumerate(table.names or ())}
     if y is not None:
-        missing = [value is None or value != value or (isinstance(value, str) and is_missing(value)) for value in y.tolist()]
+        missing = [value is None or value != value or (isinstance(value, str) and is_missing_text(value)) for value in y.tolist()]
         lost[table.label or "the label"] = np.array(missing)
     kept = np.flatnonzero(~np.any([*lost.values()], axis=0))
     gone = tuple(np.setdiff1d(np.arange(n), kept).tolist())

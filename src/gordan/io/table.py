@@ -100,7 +100,7 @@ def listed(items: Sequence[Any]) -> str:
     return ", ".join(map(str, items[:MAX_LISTED])) + (", …" if len(items) > MAX_LISTED else "")
 
 
-def is_missing(cell: str) -> bool:
+def is_missing_text(cell: str) -> bool:
     """Return whether a cell is empty or a common notation for a missing value."""
     text = cell.strip(BLANKS)
     return text == "None" or text.lower() in MISSING

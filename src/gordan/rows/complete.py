@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
-from gordan.io.table import is_missing as is_missing_text
+from gordan.io.table import is_missing_text
 from gordan.rows.accept import column_names, column_types, frame_column, host
 
 
