@@ -27,7 +27,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.deadlines import UNLIMITED
 from gordan.intercepts import Intercept
-from gordan.ledger.question import Asks, Budget, Question
+from gordan.ledger.question import Asks, Budget, Question, Subject
 from gordan.solve import coefficients, cone, finders, recession
 
 INTERCEPTS = ("free", "none", "penalized")
@@ -693,8 +693,8 @@ def test_vectors_of_the_cone_that_one_step_finds():
     X = r.normal(size=(200, 30)) * 10.0 ** r.integers(-1, 2, 30)
     y = X @ r.normal(size=30) / np.abs(X).max() > 0
     problem = Problem.of(X, y)
-    budget = Budget(time.perf_counter())
-    found = finders.answer(Question(problem, Margin(problem.X, problem.signs, Intercept.FREE), Asks.CONE, budget)).cone
+    budget, margin = Budget(time.perf_counter()), Margin(problem.X, problem.signs, Intercept.FREE)
+    found = finders.answer(Question(Subject(problem, margin), Asks.CONE, budget)).cone
     centre = coefficients._FromCentre(found, np.arange(200))
     A = [[Fraction(float(x)) * int(s) for x in (*row, 1.0)] for row, s in zip(X, problem.signs, strict=True)]
     s = found.cone.floats[2]

@@ -30,7 +30,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_exponent
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Asks, Budget, Proposal, Question
+from gordan.ledger.question import Asks, Budget, Proposal, Question, Subject
 from gordan.solve.double_oracle import DoubleOracle
 from gordan.solve.restricted import MAX_WORKING_SET
 
@@ -978,7 +978,7 @@ def test_a_plane_that_is_proposed_without_b_counts(intercept, asks, nu):
     X, y = np.array([[1.0, 0.5], [2.0, -1.0], [-3.0, 0.5], [-4.0, 1.0]]), np.array([1, 1, 0, 0])
     problem = Problem.of(X, y)
     margin = Margin(problem.X, problem.signs, intercept, nu=nu)
-    evidence = Evidence(Question(problem, margin, asks, Budget(time.perf_counter()), tol=1e-3))
+    evidence = Evidence(Question(Subject(problem, margin), asks, Budget(time.perf_counter()), tol=1e-3))
     assert evidence.offer(Proposal(np.array([2.0, 0.0])))
     assert evidence.b == (1.0 if intercept.exists else 0.0)
     length = math.sqrt(2.0) if intercept.in_norm else 1.0

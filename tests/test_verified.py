@@ -31,7 +31,7 @@ from gordan.cli import demo  # noqa: F401 (declares fields)
 from gordan.cli.fields import fields
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Asks, Budget, Question
+from gordan.ledger.question import Asks, Budget, Question, Subject
 from gordan.solve import cancelling, overlapping, untangling
 from gordan.solve.cone import independent_columns
 
@@ -708,7 +708,7 @@ def test_rows_of_weight_zero_are_left_out():
 def asked(X, y, intercept="free", limit=math.inf):
     problem, started = Problem.of(X, y), time.perf_counter()
     margin = Margin(problem.X, problem.signs, Intercept(intercept))
-    return Question(problem, margin, Asks.SIGN, Budget(started, started + limit))
+    return Question(Subject(problem, margin), Asks.SIGN, Budget(started, started + limit))
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

@@ -84,12 +84,14 @@ class Hints:
     """Unproved information that finders pass on to each other.
 
     `suspects` are rows that may cancel, and `broken` is the smallest share of rows that any plane had on the wrong side.
-    `cancelled` tells whether rows cancel up to rounding that are too many for a proof.
+    `cancelled` tells whether rows cancel up to rounding that are too many for a proof. `independent` are columns that are
+    independent and on which the others depend, once these were looked for.
     """
 
     suspects: Array | None = None
     broken: float = 1.0
     cancelled: bool = False
+    independent: tuple[int, ...] | None = None
 
 
 @dataclass(eq=False)
@@ -143,6 +145,8 @@ class Evidence:
         self.effort.add(proposal)
         if proposal.suspects is not None:
             self.hints.suspects = proposal.suspects
+        if proposal.independent is not None:
+            self.hints.independent = proposal.independent
         if proposal.witness is not None and self._check_witness(proposal.witness):
             return True
         if proposal.cancelling is not None and self._check_cancelling(proposal.cancelling):

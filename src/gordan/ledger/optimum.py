@@ -33,22 +33,12 @@ WIDE_ENOUGH_TO_STATE_WEIGHTS, MOST_WEIGHTS = 1e-9, 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class LossQuestion:
-    """The question how small the `objective` of a problem can be.
-
-    `tol` is the relative width at which the interval is narrow enough. `play.start` is a w to start from, with b as its last
-    entry if there is an intercept, for the rows that the user gave, and `head` is a certificate that still lacks its proof.
-    """
+class LossSubject:
+    """What a question is about: the `objective` of a problem, and the rows that finders need, with `threads` for the passes."""
 
     problem: Problem
     objective: Objective | Multinomial
-    budget: Budget
-    tol: float
-    play: Play
-    head: Certificate
-    asks: Asks = field(default=Asks.LOSS, init=False)
-
-    on_host = ON_HOST
+    threads: int | None = None
 
     @cached_property
     def kept(self) -> Array | slice:
@@ -59,36 +49,81 @@ class LossQuestion:
     @cached_property
     def rows(self) -> Rows:
         """The signed rows that count, with a column of ones if there is an intercept."""
-        return self._signed(self._searched)
+        return self.signed(self.searched)
 
-    @property
-    def given_rows(self) -> Rows:
-        """The same rows as the user gave them, which are known by a checkpoint."""
-        return self._signed(self.problem.X)
-
-    def _signed(self, X: Matrix) -> Rows:
+    def signed(self, X: Matrix) -> Rows:
+        """Return the signed rows of X that count, with a column of ones if there is an intercept."""
         problem = replace(self.problem, X=X)
         if not isinstance(self.kept, slice):
             self.problem.require_finite()  # before rows are renumbered, so that an error names the row as given
             problem = problem.part(self.kept)
-        return Rows(problem.storage, problem.signs, constant=self.objective.intercept.exists, threads=self.budget.threads)
+        return Rows(problem.storage, problem.signs, constant=self.objective.intercept.exists, threads=self.threads)
 
     @property
-    def _searched(self) -> Matrix:
+    def searched(self) -> Matrix:
+        """The matrix with the rows of finders, which may have another origin than the user's."""
         return self.objective.X.stored_for(self.problem.X)
-
-    def inward(self, plane: Array) -> Array:
-        """Return the plane w, b (with b last) as one for `rows`, which may have another origin than those of the user."""
-        return self._searched.plane_inward(plane)
-
-    def outward(self, plane: Array) -> Array:
-        """Return the plane of a finder as one for the rows that the user gave."""
-        return self._searched.plane_outward(plane)
 
     @cached_property
     def c(self) -> Array:
         """The C_i of the rows that count."""
         return self.objective.c[self.kept]
+
+
+@dataclass(frozen=True, eq=False)
+class LossQuestion:
+    """The question how small the `objective` of a problem can be.
+
+    `tol` is the relative width at which the interval is narrow enough. `play.start` is a w to start from, with b as its last
+    entry if there is an intercept, for the rows that the user gave, and `head` is a certificate that still lacks its proof.
+    """
+
+    about: LossSubject
+    budget: Budget
+    tol: float
+    play: Play
+    head: Certificate
+    asks: Asks = field(default=Asks.LOSS, init=False)
+
+    on_host = ON_HOST
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+        return self.about.problem
+
+    @property
+    def objective(self) -> Objective | Multinomial:
+        """The objective that is to be small."""
+        return self.about.objective
+
+    @property
+    def kept(self) -> Array | slice:
+        """The rows that count, which are those with C_i > 0."""
+        return self.about.kept
+
+    @property
+    def rows(self) -> Rows:
+        """The signed rows that count, with a column of ones if there is an intercept."""
+        return self.about.rows
+
+    @property
+    def given_rows(self) -> Rows:
+        """The same rows as the user gave them, which are known by a checkpoint."""
+        return self.about.signed(self.problem.X)
+
+    def inward(self, plane: Array) -> Array:
+        """Return the plane w, b (with b last) as one for `rows`, which may have another origin than those of the user."""
+        return self.about.searched.plane_inward(plane)
+
+    def outward(self, plane: Array) -> Array:
+        """Return the plane of a finder as one for the rows that the user gave."""
+        return self.about.searched.plane_outward(plane)
+
+    @property
+    def c(self) -> Array:
+        """The C_i of the rows that count."""
+        return self.about.c
 
     @property
     def vectors(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
@@ -159,45 +158,15 @@ class Play:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """A question about the rows of one problem.
+class Subject:
+    """What a question is about: the margin of one problem, and the rows in the forms that finders need.
 
-    `margin` defines the margin: intercept, norm, nu, weights and perturbations. `tol` is the relative width at which an interval
-    is narrow enough. `origin` is the question that this one was derived from by scaling or moving its rows, if any.
+    `margin` defines the margin: intercept, norm, nu, weights and perturbations. `threads` is how many the passes may use.
     """
 
     problem: Problem
     margin: Margin
-    asks: Asks
-    budget: Budget
-    tol: float = 0.0
-    play: Play = Play()
-    origin: Question | None = None
-    _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    vectors = 1
-
-    @property
-    def on_host(self) -> float:
-        """The seconds that a proof takes on the host for each row on a device."""
-        return ON_HOST if self.margin.nu is None else SOFT_ON_HOST
-
-    @property
-    def sign_alone(self) -> bool:
-        """Whether only a plane with every row strictly on its side answers the question, whatever its margin."""
-        return self.asks is not Asks.WIDTH
-
-    def shared(self, make: Callable[[Question], T]) -> T:
-        """Return make(self), computed once for all finders that need it."""
-        if make not in self._shared:
-            self._shared[make] = make(self)
-        found: T = self._shared[make]
-        return found
-
-    def known(self, make: Callable[[Question], T]) -> T | None:
-        """Return what `shared` has already computed, or None."""
-        found: T | None = self._shared.get(make)
-        return found
+    threads: int | None = None
 
     @cached_property
     def kept(self) -> Array | slice:
@@ -220,7 +189,7 @@ class Question:
         Their passes are counted in the answer. The rows for the sign are `unit_rows`.
         """
         problem, margin = self.counted, self.margin
-        return Rows(problem.storage, problem.signs, constant=margin.intercept.column, threads=self.budget.threads)
+        return Rows(problem.storage, problem.signs, constant=margin.intercept.column, threads=self.threads)
 
     @cached_property
     def radius(self) -> float:
@@ -234,7 +203,7 @@ class Question:
         Raises an InputError if that norm is too small or too large for float64 products, which ends a finder of the sign.
         """
         problem, exists = self.counted, self.margin.intercept.exists
-        A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
+        A = Rows(problem.storage, problem.signs, constant=exists, threads=self.threads)
         if A.in_memory:
             with np.errstate(over="ignore"):
                 squares = np.asarray(problem.X.norms**2 + exists)  # proofs need the same norms
@@ -265,17 +234,99 @@ class Question:
         return whole
 
 
-def paced(question: Any) -> Any:
-    """Return the question with its budget for the pace of passes over its rows, and all that has been computed for it.
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question about the rows of one problem.
 
-    The rows that count, which may be a copy of X, do not depend on the deadline.
+    `tol` is the relative width at which an interval is narrow enough. `origin` is the question that this one was derived from by
+    scaling or moving its rows, if any.
+    """
+
+    about: Subject
+    asks: Asks
+    budget: Budget
+    tol: float = 0.0
+    play: Play = Play()
+    origin: Question | None = None
+    _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    vectors = 1
+
+    @property
+    def on_host(self) -> float:
+        """The seconds that a proof takes on the host for each row on a device."""
+        return ON_HOST if self.margin.nu is None else SOFT_ON_HOST
+
+    @property
+    def sign_alone(self) -> bool:
+        """Whether only a plane with every row strictly on its side answers the question, whatever its margin."""
+        return self.asks is not Asks.WIDTH
+
+    def shared(self, make: Callable[[Question], T]) -> T:
+        """Return make(self), computed once for all finders that need it."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        found: T = self._shared[make]
+        return found
+
+    def derived(self, problem: Problem, margin: Margin) -> Question:
+        """Return the same question about rows that are these ones scaled or moved."""
+        return replace(self, about=Subject(problem, margin, self.about.threads), origin=self)
+
+    # ---- what the question is about ---------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+        return self.about.problem
+
+    @property
+    def margin(self) -> Margin:
+        """The margin of the problem."""
+        return self.about.margin
+
+    @property
+    def kept(self) -> Array | slice:
+        """The rows that count (`Subject.kept`)."""
+        return self.about.kept
+
+    @property
+    def counted(self) -> Problem:
+        """The problem with only the rows that count, which is what finders see."""
+        return self.about.counted
+
+    @property
+    def rows(self) -> Rows:
+        """The signed rows of the game for the margin (`Subject.rows`)."""
+        return self.about.rows
+
+    @property
+    def radius(self) -> float:
+        """The largest norm of a row (`Subject.radius`)."""
+        return self.about.radius
+
+    @property
+    def unit_rows(self) -> UnitRows:
+        """The signed rows for the sign (`Subject.unit_rows`)."""
+        return self.about.unit_rows
+
+    @property
+    def p_set(self) -> Simplex:
+        """The set of allowed p over the rows that count."""
+        return self.about.p_set
+
+    def over_all_rows(self, p: Array) -> Array:
+        """Return a vector over all rows from one over the rows that count, with 0 for the others."""
+        return self.about.over_all_rows(p)
+
+
+def paced(question: Any) -> Any:
+    """Return the question with its budget for the pace of passes over its rows.
+
+    What the question is about does not depend on the deadline, and is kept with all that was computed for it.
     """
     budget = question.budget.paced(question.rows, question.vectors, question.on_host)
-    if budget is question.budget:
-        return question
-    found = copy(question)
-    vars(found)["budget"] = budget  # `replace` would drop the rows
-    return found
+    return question if budget is question.budget else replace(question, budget=budget)
 
 
 class Cancelling(NamedTuple):
@@ -313,7 +364,8 @@ class Proposal:
     Vectors over rows are over the rows that count. If b is None, the plane is put midway between the classes. `witness` has
     exact integer weights by row, and `cancelling` rows whose float weights may prove that exact ones exist. `smoothing` is the
     smoothing parameter of a hinge whose weights follow from the plane. `suspects` are rows whose convex hull may contain 0, for
-    finders that decide this exactly. `trace`, `rounds` and `passes` say what it cost to find, if that is counted.
+    finders that decide this exactly. `independent` are columns that are independent and on which the others depend. `trace`,
+    `rounds` and `passes` say what it cost to find, if that is counted.
     """
 
     w: Array | None = None
@@ -322,6 +374,7 @@ class Proposal:
     witness: dict[int, int] | None = None
     cancelling: Cancelling | None = None
     suspects: Array | None = None
+    independent: tuple[int, ...] | None = None
     cone: Cone | None = None
     smoothing: float | None = None
     trace: Trace | None = None

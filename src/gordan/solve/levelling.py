@@ -115,7 +115,7 @@ def levelled(question: Question) -> Levelled | None:
     by_row, by_column = (np.where(np.isfinite(e), e, 0.0).astype(np.int64) for e in (r, c))
     same = replace(problem, X=Matrix(stored(np.ldexp(A, -(by_row[:, None] + by_column).astype(np.int32)))))
     margin = Margin(same.X, same.signs, Intercept.NONE)
-    return Levelled(replace(question, problem=same, margin=margin, origin=question), by_row, by_column, centre)
+    return Levelled(question.derived(same, margin), by_row, by_column, centre)
 
 
 def _suspect_columns(entries: Any, longest: float) -> Array:

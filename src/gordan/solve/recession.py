@@ -124,6 +124,7 @@ def by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], No
         if evidence.answered:
             return
     columns = question.shared(independent)
+    yield Proposal(independent=columns)
     cone = Cone(problem, intercept, everything if columns is None else columns, question.budget.time)
     if many and columns is not None:
         yield from _from_evidence(cone, columns == everything, evidence)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gordan.certificates.matrix import Matrix
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Play, Proposal, Question
+from gordan.ledger.question import Play, Proposal, Question, Subject
 from gordan.rows import stored
 from gordan.solve.double_oracle import double_oracle
 from gordan.solve.playing import by_playing, many_at_caps, may_be_copied
@@ -49,8 +49,11 @@ def by_equal_columns(question: Question, evidence: Evidence, decide_sign: Callab
     weights = None if margin.weights is None else margin.weights[question.kept]
     scaled = replace(
         question,
-        problem=problem,
-        margin=replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
+        about=Subject(
+            problem,
+            replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
+            question.about.threads,
+        ),
         tol=ROUGH_TOL,
         budget=replace(question.budget, max_iter=None),
         play=Play(proximal_newton() if many_at_caps(question) else double_oracle()),

@@ -113,7 +113,7 @@ class Tangle(NamedTuple):
         independent = sorted(j for j in self.dependence.independent if j < problem.X.d)
         X = np.column_stack((A[:, independent], left[:, left.any(axis=0)]))
         same = replace(problem, X=Matrix(stored(X)), signs=problem.signs[rows])
-        return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
+        return question.derived(same, Margin(same.X, same.signs, intercept))
 
 
 def _drop_copies(A: Array, equal_to: Array) -> None:

@@ -21,7 +21,7 @@ from gordan.certificates.problem import Problem
 from gordan.errors import InputError, import_extra
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Asks, Budget, Question
+from gordan.ledger.question import Asks, Budget, Question, Subject
 from gordan.rows import column_names
 from gordan.solve.finders import answer
 from gordan.verdicts import diagnosis_text
@@ -370,7 +370,7 @@ def diagnose(
     budget = Budget(started, started + seconds_at_most(time_limit))
     about = Data.of_design(design_of(X, y, data, model, intercept, sample_weight, missing, reference))
     problem, names = about.problem, about.names
-    question = Question(problem, Margin(problem.X, problem.signs, about.intercept), Asks.CONE, budget)
+    question = Question(Subject(problem, Margin(problem.X, problem.signs, about.intercept), budget.threads), Asks.CONE, budget)
     evidence = Evidence(question)
     columns: tuple[int, ...] | None = None
     signs: dict[str, int | None] = {}
@@ -382,7 +382,7 @@ def diagnose(
         if proof is not None and kind == "verified-overlap":  # it lists the columns that depend on others
             columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))
         else:
-            columns = question.known(independent) if evidence.effort.stopped else question.shared(independent)
+            columns = evidence.hints.independent if evidence.effort.stopped else question.shared(independent)
         signs = {names[j]: 0 for j in (columns or ()) if KIND_OF_PROOF.get(kind) == "overlap"}
         if isinstance(found, Recession) and not evidence.effort.stopped:
             full_rank = found.kind != "complete" and not found.dimension

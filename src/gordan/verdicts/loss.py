@@ -24,7 +24,7 @@ from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.ledger.optimum import LossEvidence, LossQuestion, without_plane
+from gordan.ledger.optimum import LossEvidence, LossQuestion, LossSubject, without_plane
 from gordan.ledger.question import Budget, Play
 from gordan.losses import Loss
 from gordan.rows import host, stored
@@ -396,11 +396,13 @@ def question_of(
     if len(kept) < n:
         c, sample = scatter(c, kept, n), given
     several = len(problem.classes) if options.loss.several else None
-    return LossQuestion(
-        problem,
+    objective = (
         Objective(problem.X, problem.signs, options.loss, c, options.intercept)
         if several is None
-        else Multinomial(problem.X, which, several, c, options.intercept),
+        else Multinomial(problem.X, which, several, c, options.intercept)
+    )
+    return LossQuestion(
+        LossSubject(problem, objective, budget.threads),
         budget,
         options.tol,
         Play(start=plane_of_start(start, options.intercept, problem.X.d, several), watch=options.callback, checkpoint=checkpoint),

@@ -28,7 +28,7 @@ from gordan.certificates.regions import Place, region_of
 from gordan.errors import InputError, input_errors
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
-from gordan.ledger.optimum import LossEvidence, LossQuestion
+from gordan.ledger.optimum import LossEvidence, LossQuestion, LossSubject
 from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
 from gordan.rows import available, column_names, in_threads, stored
@@ -322,7 +322,11 @@ class _LossesFromTable:
             return replace(result_of(evidence.question, evidence, steps), status=status)
         part, optimum = self.columns.problem(j), self.optima[j]
         asked = LossQuestion(
-            part, self._objective(part), self.columns.budget, options.tol, Play(), head_of(part, options, self.sample)
+            LossSubject(part, self._objective(part), self.columns.budget.threads),
+            self.columns.budget,
+            options.tol,
+            Play(),
+            head_of(part, options, self.sample),
         )
         evidence = LossEvidence(asked, *self.columns.plane(j), optimum.rows, optimum.weights, optimum)
         return replace(

@@ -19,7 +19,7 @@ from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
-from gordan.ledger.question import Asks, Budget, Play, Question
+from gordan.ledger.question import Asks, Budget, Play, Question, Subject
 from gordan.methods import Method
 from gordan.methods.robust import check_noise_norm
 from gordan.solve.double_oracle import double_oracle
@@ -210,8 +210,7 @@ class MarginOptions(NamedTuple):
         nu = allowed_nu(self.nu, problem, weights, self.intercept)
         noise = self.robust, self.robust_norm
         return Question(
-            problem,
-            Margin(problem.X, problem.signs, self.intercept, self.norm, nu, weights, *noise),
+            Subject(problem, Margin(problem.X, problem.signs, self.intercept, self.norm, nu, weights, *noise), budget.threads),
             Asks.WIDTH,
             budget,
             tol=self.tol,

@@ -19,7 +19,7 @@ from gordan.certificates.problem import Problem, is_table
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
-from gordan.ledger.question import Asks, Budget, Question
+from gordan.ledger.question import Asks, Budget, Question, Subject
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.verdicts.arguments import LabelTable, LabelVector, SearchKeywords, budget_of
@@ -193,7 +193,7 @@ def verdict_of(
     problem: Problem, kind: Intercept, tol: float, budget: Budget, callback: Callable[[Verdict], object] | None
 ) -> Verdict:
     """Return the verdict on one problem, whose X must be finite."""
-    question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.SIGN, budget)
+    question = Question(Subject(problem, Margin(problem.X, problem.signs, kind), budget.threads), Asks.SIGN, budget)
     with blas_threads(problem.storage.entries):
         evidence = answer(question, None if callback is None else lambda found: callback(_verdict(found, 0.0)))
     return replace(_verdict(evidence, tol), _stopped=evidence.effort.stopped)
