@@ -19,6 +19,9 @@ import gordan.report
 from gordan import datasets, methods
 from gordan.cli.app import app
 from gordan.cli.fields import FIELDS
+from gordan.verdicts.loss import LossKeywords
+from gordan.verdicts.margin import MarginKeywords
+from gordan.verdicts.separate import SeparateKeywords
 
 API = Path(__file__).parent.parent / "docs" / "api.md"
 RASH = Path(gordan.__file__).parent / "data" / "rash.csv"
@@ -115,6 +118,15 @@ def test_parameters_are_described_each_once(name):
         default, sentence = VOCABULARY[parameter]
         assert default(parameters[parameter].default), (parameter, parameters[parameter].default)
         assert re.search(sentence, told[parameter], re.IGNORECASE), (parameter, told[parameter])
+
+
+@pytest.mark.parametrize(
+    ("function", "keywords"),
+    [(gordan.separate, SeparateKeywords), (gordan.maximize_margin, MarginKeywords), (gordan.minimize_loss, LossKeywords)],
+)
+def test_overloads_list_the_keywords_of_the_function(function, keywords):
+    parameters = inspect.signature(function).parameters.values()
+    assert set(keywords.__annotations__) == {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
 
 
 def test_options_of_methods():

@@ -39,7 +39,14 @@ from gordan.cli.options import (
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
+from gordan.estimators.least_loss import (
+    LeastPlane,
+    LossFitting,
+    LossParameters,
+    SharedParameters,
+    model_of_least_loss,
+    places_of,
+)
 from gordan.estimators.models import Words
 from gordan.estimators.multiclass import Binary, FitTask, TrainingData, binary_problems
 from gordan.intercepts import Intercept
@@ -60,9 +67,6 @@ if TYPE_CHECKING:
     from gordan.arrays import Array
     from gordan.certificates import Certificate
 
-
-# Options of `fit` that do not apply to a loss.
-MARGIN_OPTIONS = ("norm", "nu", "multi_class", "on_inseparable", "method")
 
 # ---- fit --------------------------------------------------------------------------------------------------------------
 
@@ -100,27 +104,28 @@ class ClassifierOptions:
         """Return the parameters of `MaxMarginClassifier`."""
         if self.C is not None:
             raise InputError("--C needs --loss, such as --loss squared_hinge")
-        left_out = ("weight", "loss", "C")
-        given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name not in left_out}
-        plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
-        return Parameters(**{**plain, "class_weight": class_weights(self.class_weight, data), "device": device})
+        return Parameters(**self._given(Parameters, data, device))
 
     def loss_parameters(self, data: Data, device: str | None) -> LossParameters:
         """Return the parameters of `LinearClassifier`; refuse options that apply to margins only."""
         for each in dataclass_fields(self):
-            if each.name in MARGIN_OPTIONS and getattr(self, each.name) != each.default:
+            for_margins_only = each.name in names_of(Parameters) - names_of(LossParameters)
+            if for_margins_only and getattr(self, each.name) != each.default:
                 raise InputError(f"{format_option(each.name)} cannot be combined with --loss")
-        assert self.loss is not None
-        return LossParameters(
-            self.loss.value,
-            1.0 if self.C is None else checked_C(self.C, "--C"),
-            intercept=self.intercept.value,
-            tol=self.tol,
-            class_weight=class_weights(self.class_weight, data),
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            device=device,
-        )
+        if self.C is not None:
+            checked_C(self.C, "--C")
+        return LossParameters(**self._given(LossParameters, data, device))
+
+    def _given(self, kind: type[SharedParameters], data: Data, device: str | None) -> dict[str, Any]:
+        """Return the options that are parameters of this class, without those that were not given."""
+        given = {name: getattr(self, name) for name in names_of(type(self)) & names_of(kind)}
+        plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
+        return {**plain, "class_weight": class_weights(self.class_weight, data), "device": device}
+
+
+def names_of(kind: type) -> set[str]:
+    """Return the names of the fields of a dataclass."""
+    return {each.name for each in dataclass_fields(kind)}
 
 
 @command(
