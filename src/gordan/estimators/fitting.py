@@ -34,7 +34,7 @@ from gordan.solve.batches import is_sooner
 from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts import LossResult, MarginResult, Witness, outward
-from gordan.verdicts.arguments import budget_of
+from gordan.verdicts.arguments import AUTO, budget_of, is_auto
 from gordan.verdicts.many import about_part, margins_together
 from gordan.verdicts.margin import MarginOptions, margin_of
 from gordan.verdicts.scaling import scale_hint
@@ -67,7 +67,7 @@ class Parameters(SharedParameters):
 
     nu: float | None = None
     norm: float = 2
-    method: Any = "auto"
+    method: Any = AUTO
     multi_class: Literal["ovo", "ovr"] = "ovo"
     on_inseparable: Literal["warn", "raise", "ignore"] = "warn"
 
@@ -261,10 +261,10 @@ class Fitting:
     @property
     def _is_plain(self) -> bool:
         """Whether hard margins of norm 2 are asked for, with default options: such problems can be solved together."""
-        options = self.options
-        hard = options.nu is None and options.norm == 2 and (self.task.data.weights is None or bool(self.task.data.weights.all()))
-        auto = isinstance(options.method, str) and options.method == "auto"
-        return hard and auto and options.max_iter is None and self.task.checkpoint is None and options.verbose <= 1
+        options, weights = self.options, self.task.data.weights
+        hard = options.nu is None and options.norm == 2 and (weights is None or bool(weights.all()))
+        unlimited = options.max_iter is None and self.task.checkpoint is None
+        return hard and is_auto(options.method) and unlimited and options.verbose <= 1
 
     def outcomes(
         self,
@@ -545,14 +545,14 @@ class Fitting:
             budget = budget_of(options.max_iter, seconds, self.task.seed, self.task.threads)
             return margin_of(problem, budget, asked, weights, start, checkpoint)
 
-        is_final = isinstance(options.method, str) and options.method in ("auto", "double_oracle")
+        is_final = is_auto(options.method) or (isinstance(options.method, str) and options.method == "double_oracle")
         narrow = min(options.tol, FINAL_GAP)
         with binary.naming_errors:
             file = None if checkpoint is None else Checkpoint(checkpoint)
             first = run(options.method, narrow if is_final else options.tol, start, file)
             if is_final or first.stated_witness is not None or self._stopped(first) or first.gap <= FINAL_GAP:
                 return Attempt(first, first)
-            finished = run("auto", narrow, first)
+            finished = run(AUTO, narrow, first)
             return Attempt(first, finished if finished.gap < first.gap else first)
 
     def _wants_estimate(self, binary: Binary) -> bool:

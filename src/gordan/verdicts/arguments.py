@@ -43,6 +43,15 @@ class WeightedKeywords(SearchKeywords, total=False):
     callback: Callable[[Moment], object] | None
 
 
+# The `method` that leaves the choice to gordan.
+AUTO = "auto"
+
+
+def is_auto(method: Any) -> bool:
+    """Return whether this `method`, a name or a method with its options, leaves the choice to gordan."""
+    return isinstance(method, str) and method == AUTO
+
+
 def budget_of(max_iter: Any, time_limit: Any, random_state: Any, threads: Any = None) -> Budget:
     """Check the limits of a call, and return them as a budget whose time starts now."""
     limit, max_iter = seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")

@@ -34,6 +34,7 @@ from gordan.ledger.table import TableEvidence
 from gordan.rows import available, column_names, in_threads, stored
 from gordan.solve import batches
 from gordan.statuses import Status
+from gordan.verdicts.arguments import AUTO
 from gordan.verdicts.loss import (
     USELESS,
     LossOptions,
@@ -225,7 +226,7 @@ def margins_together(
     without = columns.search(SEARCH_SHARE * tol, tol, all_or_none=all_or_none)
     decided = np.flatnonzero(~columns.open & np.isfinite(columns.b)).tolist()
     columns.share = (time.perf_counter() - budget.started) / max(1, len(decided))
-    options = MarginOptions(kind, 2.0, None, "auto", tol, None, None)
+    options = MarginOptions(kind, 2.0, None, AUTO, tol, None, None)
     return {j: _margin_from_batch(columns, options, j) for j in decided}, without
 
 

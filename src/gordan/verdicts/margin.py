@@ -27,7 +27,7 @@ from gordan.solve.finders import answer
 from gordan.solve.playing import played_norm
 from gordan.statuses import Status
 from gordan.trace import Moment
-from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of
+from gordan.verdicts.arguments import LabelTable, LabelVector, WeightedKeywords, budget_of, is_auto
 from gordan.verdicts.result import MarginResult, stop_status
 from gordan.verdicts.weights import allowed_nu, effective_weights, row_weights
 from gordan.verdicts.witnesses import Witness
@@ -249,8 +249,10 @@ class MarginOptions(NamedTuple):
 
     def _method_without_noise(self, d: int, seed: int) -> Method:
         norm, method = self.norm, self.method
-        if isinstance(method, str):
-            method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
+        if self.plays_auto:
+            method = methods.get("double_oracle" if norm >= 2 else "box_perceptron")
+        elif isinstance(method, str):
+            method = methods.get(method)
         if isinstance(method, methods.Entry) and method.factory is double_oracle:
             return double_oracle(p=norm, seed=seed)
         if isinstance(method, methods.Entry):
@@ -270,7 +272,7 @@ class MarginOptions(NamedTuple):
     @property
     def plays_auto(self) -> bool:
         """Whether the method is "auto"."""
-        return isinstance(self.method, str) and self.method == "auto"
+        return is_auto(self.method)
 
 
 def margin_of(
