@@ -19,6 +19,7 @@ from gordan.checkpoint import Checkpoint, checkpointed, compute, computed, requi
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.learners import Anchor, Hint, Learner
+from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
 
@@ -266,10 +267,10 @@ class _Run:
         self.now, self.best = After(0, None, Sums(), None), Best(self.form.game.least, np.inf, np.zeros(self.rows.d))
         self.tol = float(getattr(self.form, "tol", 0.0))
 
-    def begin(self) -> str:
-        """Start at round 0 or from the checkpoint; return "rounds" if there are rounds to play, else why the run had ended."""
+    def begin(self) -> Ending | None:
+        """Start at round 0 or from the checkpoint; return why the run had ended, or None if there are rounds to play."""
         found = None if self.checkpoint is None else self.checkpoint.restored("run", Snapshot)
-        status = "rounds"
+        ended = None
         if found is None:
             self.now = self.now._replace(state=self.form.start())
             if self.checkpoint is not None:
@@ -281,11 +282,11 @@ class _Run:
             self.looked, self.started, self.looking = spent.looked, self.begun - spent.seconds, spent.looking
             played = self.now.played
             if played is not None and played.finished and self.tol >= found.tol:
-                status = "finished"
+                ended = Ending.FINISHED
             elif played is not None and found.stopped and self.callback is not None and self.callback(self._shown()):
-                status = "callback"
-        self.keep(status == "callback")
-        return status
+                ended = Ending.CALLBACK
+        self.keep(ended is Ending.CALLBACK)
+        return ended
 
     def round(self, t: int) -> Round:
         """Play round t and add the result to the sums."""
@@ -321,15 +322,15 @@ class _Run:
             return float(own(t))
         return None if self.bound is None else self.bound(t, self.form.game.D)
 
-    def advance(self, t: int, planned: bool, time_limit: float) -> str:
+    def advance(self, t: int, planned: bool, time_limit: float) -> Ending | None:
         """Play round t, measure if that is planned or the form has finished, and return why the run ends here, if it does."""
         played = self.round(t)
         over_time = time.perf_counter() - self.begun >= time_limit
         stop = (planned or played.finished) and self.look()
         self.keep(stop)
         if played.finished:
-            return "finished"
-        return "time-limit" if over_time else "callback" if stop else ""
+            return Ending.FINISHED
+        return Ending.TIME_LIMIT if over_time else Ending.CALLBACK if stop else None
 
     def keep(self, stopped: bool = False) -> None:
         """Make the run as it is now the content of the checkpoint, unless the form's deadline passed in the middle of a round."""
@@ -389,11 +390,10 @@ def run(
         raise InputError(f"rounds is {rounds}; play at least one")
     under_way = _Run(form, scale, bound, callback, checkpoint, notes)
     try:
-        status = under_way.begin()
-        for t in range(under_way.now.t + 1, rounds + 1 if status == "rounds" else 0):
+        ended = under_way.begin()
+        for t in range(under_way.now.t + 1, rounds + 1 if ended is None else 0):
             ended = under_way.advance(t, t in record or t == rounds, time_limit)
-            if ended:
-                status = ended
+            if ended is not None:
                 break
             if checkpoint is not None and checkpoint.due:
                 under_way.save()
@@ -403,13 +403,13 @@ def run(
         under_way.save()
         if under_way.now.played is None:  # no round was played: there is nothing to return
             raise
-        status = "interrupted"
+        ended = Ending.INTERRUPTED
         under_way.callback = None
         under_way.look()
-    return _trace(under_way, status, name, form_name)
+    return _trace(under_way, ended or Ending.ROUNDS, name, form_name)
 
 
-def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
+def _trace(done: _Run, status: Ending, name: str, form_name: str) -> Trace:
     """Return the trace of a run."""
     game, (_, _, sums, played) = done.form.game, done.now
     assert played is not None

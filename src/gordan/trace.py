@@ -15,7 +15,21 @@ import numpy as np
 from gordan.arrays import Array, relative_width
 from gordan.checkpoint import checkpointed
 from gordan.errors import import_extra, input_errors
-from gordan.schema import COUNT, DECIMAL, LIST, TEXT, FieldType, each, fields, mapping, optional, require_format, strict_json
+from gordan.schema import (
+    COUNT,
+    DECIMAL,
+    LIST,
+    TEXT,
+    FieldType,
+    choice,
+    each,
+    fields,
+    mapping,
+    optional,
+    require_format,
+    strict_json,
+)
+from gordan.statuses import Ending
 
 FORMAT = "gordan-trace-1"
 
@@ -75,7 +89,7 @@ class Trace:
 
     `w` is the method's output (what its theorem is about) and `p` its last distribution; `w_bar`, `p_bar` are the weighted
     averages; `w_best`, `p_best` are the vectors behind `lower` and `upper`. `scale` is R: the game was played on A/R.
-    `status` is "finished" (nothing left to do), "rounds", "time-limit", "callback" or "interrupted".
+    `status` is "finished" (nothing left to do), "rounds" (their limit), "time-limit", "callback" or "interrupted".
     """
 
     method: str
@@ -84,7 +98,7 @@ class Trace:
     n: int
     d: int
     scale: float
-    status: str
+    status: Ending
     columns: dict[str, Array | None]
     w: Array
     p: Array | None
@@ -171,7 +185,15 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
     return np.array(values, dtype=np.int64 if name == "t" else np.float64)
 
 
-FACTS = {"method": TEXT, "form": TEXT, "norm": DECIMAL, "n": COUNT, "d": COUNT, "scale": DECIMAL, "status": TEXT}
+FACTS = {
+    "method": TEXT,
+    "form": TEXT,
+    "norm": DECIMAL,
+    "n": COUNT,
+    "d": COUNT,
+    "scale": DECIMAL,
+    "status": choice(*Ending),
+}
 # The vectors, and whether their length is n or d. All but w and w_best may be None.
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
 FORMS = {
@@ -195,6 +217,7 @@ def _from_plain(content: dict[str, Any]) -> Trace:
         name: None if values == [None] * rounds else _numbers(values, name, rounds, COUNT if name == "t" else DECIMAL)
         for name, values in found["columns"].items()
     }
+    found["status"] = Ending(found["status"])
     for name, size in VECTORS.items():
         if found[name] is not None:
             found[name] = _numbers(found[name], name, found[size], DECIMAL)

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 
 # At most this many rounds of a trace are printed.
 MOST_LINES = 16
-# How a run ended, by the status of its trace; with the last round.
-ENDINGS = {
-    "rounds": "stopped: round limit ({})",
-    "time-limit": "stopped: time limit (round {})",
-    "finished": "finished after round {}",
-    "callback": "stopped by the callback after round {}",
-    "interrupted": "interrupted after round {}",
-}
 
 
 def table(title: str | None, first: str, *others: str) -> Table:
@@ -87,8 +79,7 @@ def trace_table(trace: Trace, statement: str) -> None:
     print_line(
         "lower, upper: bounds on the margin. regret: (R^w + R^p)/Σα of the two players. theorem: its bound on the game's gap."
     )
-    last = int(trace.t[-1])
-    print_line(ENDINGS[trace.status].format(last))
+    print_line(trace.status.message.format(t=int(trace.t[-1])))
 
 
 def _print(made: Table) -> None:

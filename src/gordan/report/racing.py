@@ -17,6 +17,7 @@ from gordan.geometry import Simplex
 from gordan.intercepts import Intercept
 from gordan.methods import Method, get
 from gordan.research import play
+from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 from gordan.verdicts import Verdict, separate
 from gordan.verdicts.scaling import scale_hint
@@ -288,7 +289,7 @@ def race(
     for method in chosen:
         try:
             begin(method.name)
-            if play(A, method, 2, halves=halves).status == "interrupted":
+            if play(A, method, 2, halves=halves).status == Ending.INTERRUPTED:
                 raise KeyboardInterrupt
             trace = play(A, method, rounds, halves=halves, time_limit=time_limit, callback=stop)
         except KeyboardInterrupt:
@@ -296,7 +297,7 @@ def race(
                 raise
             break
         lanes.append(Lane(method, trace, D))
-        if trace.status == "interrupted":
+        if trace.status == Ending.INTERRUPTED:
             break
     told = " against ".join(map(str, reversed(problem.classes)))
     hint = scale_hint(problem.storage, None) if _only_oracle_found_separator(verdict, lanes) else ""

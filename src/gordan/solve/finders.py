@@ -43,6 +43,7 @@ from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.nearest_points import by_nearest_points
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS
 from gordan.solve.rescaling import by_rescaling, is_rescalable
+from gordan.statuses import Ending
 
 # The smallest tolerance for which the proximal Newton method is asked, by the type in which the rows are summed: beyond it, sums
 # in that type cannot tell whether the bracket has closed.
@@ -442,5 +443,5 @@ def _offered(evidence: Any, proposal: Proposal) -> bool:
 def _stopped_by_rounding(evidence: Evidence) -> bool:
     """Return whether no limit ended the search for the width: finders that scale rows and columns may then get further."""
     trace, margin = evidence.effort.trace, evidence.question.margin
-    limited = (trace is not None and trace.status == "rounds") or evidence.question.budget.short
+    limited = (trace is not None and trace.status == Ending.ROUNDS) or evidence.question.budget.short
     return not limited and margin.nu is None and margin.norm == 2

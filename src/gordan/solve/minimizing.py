@@ -38,6 +38,7 @@ from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
 from gordan.solve.softmax_newton import SoftmaxNewton
+from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
 
@@ -436,7 +437,7 @@ def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[
 def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Proposal:
     w, b = question.objective.intercept.plane_of(found.w)
     loss = question.objective.loss
-    status = "rounds" if found.steps == question.budget.max_iter else "finished"
+    status = Ending.ROUNDS if found.steps == question.budget.max_iter else Ending.FINISHED
     alpha = found.alpha if found.smoothing is None else None
     trace = Trace.of(
         moments,

@@ -25,6 +25,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.rows import Rows, nonzero
 from gordan.solve.playing import BRACKET_SHARE
+from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
 # benchmarks/gpu.py times what these constants decide.
@@ -211,7 +212,7 @@ class _Search:
         question, budget = self.question, self.question.budget
         inside, inner, share, stalled, before = self._sample(), LOOSEST, BRACKET_SHARE, 0, 1.0
         most = MAX_GAMES if budget.max_iter is None else min(MAX_GAMES, budget.max_iter)
-        status = "rounds"
+        status = Ending.ROUNDS
         for t in range(1, most + 1):
             try:
                 found = self._game(inside).solve(inner, budget.time)
@@ -221,29 +222,29 @@ class _Search:
                 break
             self._record(t)
             reason = self._reason_to_stop()
-            if reason:
+            if reason is not None:
                 status = reason
                 break
             if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
-                yield self._proposal("callback", t)
+                yield self._proposal(Ending.CALLBACK, t)
                 share *= 0.5  # the proved bracket was not narrow enough
             new = self._violating(found, lowest, inside)
             stalled = 0 if len(new) or self.width < 0.9 * before else stalled + 1
             if stalled > MAX_STALLED:
-                status = "finished"
+                status = Ending.FINISHED
                 break
             before = self.width
             inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.width, inner if len(new) else 0.03 * inner))
             inside = self._updated(inside, found.slack, new)
         if not question.sign_alone and self.moments:
-            yield self._proposal("interrupted" if self.effort.stopped else status, t)
+            yield self._proposal(Ending.INTERRUPTED if self.effort.stopped else status, t)
 
-    def _reason_to_stop(self) -> str:
-        """Return the status with which the search ends now, or an empty string if it goes on."""
+    def _reason_to_stop(self) -> Ending | None:
+        """Return why the search ends now, or None if it goes on."""
         if self.effort.stopped:
-            return "callback"
+            return Ending.CALLBACK
         vanished = self.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
-        return "time-limit" if self.question.budget.spent else "finished" if vanished else ""
+        return Ending.TIME_LIMIT if self.question.budget.spent else Ending.FINISHED if vanished else None
 
     def _sample(self) -> Array:
         """Return some rows of each group, sorted by group."""
@@ -297,7 +298,7 @@ class _Search:
         watch = None if self.question.sign_alone else self.question.play.watch
         self.effort.stopped |= watch is not None and bool(watch(moment))
 
-    def _proposal(self, status: str, t: int) -> Proposal:
+    def _proposal(self, status: Ending, t: int) -> Proposal:
         p = np.zeros(self.rows.n)
         p[self.p[0]] = self.p[1]
         w, b = self.question.margin.intercept.played(self.w)

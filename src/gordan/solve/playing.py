@@ -26,6 +26,7 @@ from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
 from gordan.solve.double_oracle import DoubleOracle, Pointless, double_oracle, game_multiplications, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
+from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
 # benchmarks/compare.py and order.py time what these constants decide.
@@ -177,7 +178,7 @@ class _Playing:
             return
         except Pointless:
             return
-        self.evidence.effort.stopped |= trace.status == "interrupted"
+        self.evidence.effort.stopped |= trace.status == Ending.INTERRUPTED
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
         found = Proposal(trace=trace, rounds=int(trace.t[-1]), passes=passes)
         if self.evidence.witness is None:  # otherwise nothing is left to prove

@@ -10,7 +10,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort, Proof
 from gordan.ledger.question import Budget
-from gordan.statuses import Status
+from gordan.statuses import Ending, Status
 from gordan.trace import Trace
 from gordan.verdicts.formatting import bound_to_data, format_effort, outward
 from gordan.verdicts.witnesses import HasWitness, Witness
@@ -22,7 +22,7 @@ def stop_status(budget: Budget, effort: Effort) -> Status:
         return Status.INTERRUPTED
     if budget.short:
         return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
+    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == Ending.ROUNDS else Status.NO_PROGRESS
 
 
 @dataclass(frozen=True, eq=False)
