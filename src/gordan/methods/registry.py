@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gordan.arrays import Array, is_number
 from gordan.arrays import choose as choose  # for the files of the methods
+from gordan.deadlines import Deadline
 from gordan.dynamics import Form
 from gordan.errors import InputError, did_you_mean, input_errors
 from gordan.geometry import Simplex
@@ -66,6 +67,18 @@ class Guarantee:
         return self.gap if upper is None else lambda t, D: upper(t)
 
 
+class Limits(NamedTuple):
+    """What a search allows the rounds of a form, beside their number.
+
+    A round that may take long ends at the `deadline`, and its game need not be solved more precisely than `tol` asks for. `doubt`
+    is called with the multiplications of a large first game, and returns whether not to play it.
+    """
+
+    deadline: Deadline
+    tol: float
+    doubt: Callable[[float], bool] | None
+
+
 @dataclass(frozen=True)
 class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
@@ -75,6 +88,10 @@ class Method:
     `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has. `resident` tells whether
     vectors over rows may be tensors: the form only adds them, multiplies them by numbers, and passes them to rows, sets and
     learners.
+
+    Methods that solve a game in each round have three further fields. `most_rounds` is the number of rounds after which nothing
+    is left to gain, `working_set` tells whether that game is about a set of rows that must fit in memory, and `within` returns
+    the form with limits that its rounds keep.
     """
 
     name: str
@@ -87,6 +104,9 @@ class Method:
     plain: str | None = None
     losses: bool = False
     resident: bool = False
+    most_rounds: int | None = None
+    working_set: bool = False
+    within: Callable[[Any, Limits], Form] = lambda form, limits: form
 
     def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
         """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""

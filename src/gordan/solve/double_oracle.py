@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.geometry.sets import fill_order, level
 from gordan.memory import fits, largest
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
+from gordan.methods.registry import Guarantee, Limits, Method, check_norm, choose, register
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import ZERO_NORM, PNormGame
@@ -51,7 +51,9 @@ LARGE_GAME = 3000
 # Rows of each group that are left free, where there are many, when the others are held at their caps.
 MAX_FREE_ROWS = 300
 
-# The game on the working set. The working set is so small that this many of its Gram matrices can be computed in time.
+# The game on the working set. It is solved to this share of the tolerance, so that the gap is due to the other rows.
+INNER_SHARE = 0.3
+# The working set is so small that this many of its Gram matrices can be computed in time.
 GRAMS_IN_TIME = 2.0
 # Sparse rows, more than this and fewer than columns, are solved by products with them first. These may cost as much as the Gram
 # matrix and its factors would, in multiplications for each entry of the one and of the others.
@@ -103,7 +105,12 @@ def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         return DoubleOracle(Game(rows, p_set, p0, norm=p), seed=seed)
 
-    return Method("double_oracle", form, p, build, Guarantee("the bracket closes after finitely many rounds"), math.nan)
+    def within(form: DoubleOracle, limits: Limits) -> Form:
+        tol = min(1e-4, max(1e-10, INNER_SHARE * limits.tol))
+        return replace(form, deadline=limits.deadline, tol=tol, doubt=limits.doubt)
+
+    guarantee = Guarantee("the bracket closes after finitely many rounds")
+    return Method("double_oracle", form, p, build, guarantee, math.nan, most_rounds=1000, working_set=True, within=within)
 
 
 class Pointless(Exception):

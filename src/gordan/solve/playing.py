@@ -21,10 +21,11 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
+from gordan.methods.registry import Limits
 from gordan.rows import SMALLEST_RADIUS, Rows, of
 from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
-from gordan.solve.double_oracle import DoubleOracle, Pointless, double_oracle, game_multiplications, working_set_limit
-from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, ProximalNewton, proximal_newton
+from gordan.solve.double_oracle import Pointless, double_oracle, game_multiplications, working_set_limit
+from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, proximal_newton
 from gordan.solve.restricted import MAX_WORKING_SET
 from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
@@ -38,10 +39,7 @@ ROUNDS_BEFORE_DOUBT = 4
 UPPER_IN_DOUBT = 1e-6
 # The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
 BRACKET_SHARE = 0.9
-# A game on the working set is solved to this share of the tolerance, so that the gap is due to the other rows.
-INNER_SHARE = 0.3
-# The round limits of the methods that solve a game in each round, and of all others.
-FEW_ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
+# The round limit of methods that do not declare one.
 MAX_ROUNDS = 100_000
 # The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
@@ -197,19 +195,15 @@ class _Playing:
         checkpoint = question.play.checkpoint if method is question.play.method else None
         # a run with a checkpoint must not depend on the pace, which may be another when it is resumed
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
-        if isinstance(form, DoubleOracle):  # a round may take long, so that it looks at the clock itself
-            tol = INNER_SHARE * question.tol if noise == 0 else 0.0
-            doubt = self._is_pointless if self._may_be_left_out else None
-            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, tol)), doubt=doubt)
-        elif isinstance(form, ProximalNewton):
-            form = replace(form, deadline=deadline)
+        doubt = self._is_pointless if self._may_be_left_out else None
+        form = method.within(form, Limits(deadline, question.tol if noise == 0 else 0.0, doubt))
         if checkpoint is not None:
             self._require_same_problem(form)
-        rounds = FEW_ROUNDS.get(method.name, MAX_ROUNDS) if budget.max_iter is None else budget.max_iter
+        rounds = (method.most_rounds or MAX_ROUNDS) if budget.max_iter is None else budget.max_iter
         return dynamics.run(
             form,
             rounds,
-            record=range(1, rounds + 1) if method.name in FEW_ROUNDS else dynamics.log_spaced(rounds),
+            record=range(1, rounds + 1) if method.most_rounds is not None else dynamics.log_spaced(rounds),
             scale=R if R > 0 else 1.0,
             bound=method.guarantee.bound,
             time_limit=deadline.left,
@@ -235,7 +229,7 @@ class _Playing:
             return True
         if moment.lower > 0 and moment.gap <= BRACKET_SHARE * question.tol:
             return True
-        bounded = question.play.auto and self.method.name == "double_oracle"
+        bounded = question.play.auto and self.method.working_set
         if moment.p is not None and bounded and _has_too_many_free_rows(question, moment.p):
             return True
         return moment.lower <= 0 and self._vanishes(moment)
@@ -254,7 +248,7 @@ class _Playing:
             if not small:
                 return False
             self._ask_once()
-            return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
+            return evidence.effort.stopped or not evidence.sign_decided or self.method.most_rounds is None
         late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, self._vanished(moment)
         if vanished and not self.doubted and self._rows_cancel(moment.p):
             return True

@@ -14,7 +14,7 @@ Vectors over rows stay where the rows are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Method
+from gordan.methods.registry import Guarantee, Limits, Method
 from gordan.rows import Rows
 
 # benchmarks/gpu.py and soft.py time what these constants decide.
@@ -47,13 +47,19 @@ MAX_HESSIAN_COLUMNS = 4096
 def proximal_newton() -> Method:
     """Take Newton steps on the w-player's smoothed problem, with smoothing that shrinks from round to round (for the 2-norm).
 
+    It is not registered: its state may be on a device, which no checkpoint can hold, and d × d matrices must fit in memory.
+
     Guarantee: each round's p and w bound γ* as any do, and ‖Aᵀp_t‖ tends to γ*.
     """
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         return ProximalNewton(Game(rows, p_set, p0))
 
-    return Method("proximal_newton", "published", 2.0, build, Guarantee("the bracket closes as τ falls"), math.nan)
+    def within(form: ProximalNewton, limits: Limits) -> Form:
+        return replace(form, deadline=limits.deadline)
+
+    guarantee = Guarantee("the bracket closes as τ falls")
+    return Method("proximal_newton", "published", 2.0, build, guarantee, math.nan, most_rounds=100, within=within)
 
 
 class Group(NamedTuple):
