@@ -492,7 +492,7 @@ def test_ctrl_c_while_a_part_of_the_rows_is_solved(monkeypatch, held, loss, inte
 
         return stopped
 
-    for where, name in ((Newton, "gradient"), (SoftmaxNewton, "duality_gap"), (block_newton.Table, "at")):
+    for where, name in ((Newton, "gradient"), (SoftmaxNewton, "look"), (block_newton.Table, "at")):
         monkeypatch.setattr(where, name, interrupting(getattr(where, name)))
     result = gordan.minimize_loss(held(X), y, **options)
     assert result.status == "interrupted"

@@ -37,7 +37,7 @@ from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.row_softmax import RowSoftmaxNewton
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
-from gordan.solve.softmax_newton import SoftmaxNewton
+from gordan.solve.softmax_newton import Look, SoftmaxNewton
 from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
@@ -523,33 +523,34 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     if w is None and enough < 1 and RowSoftmaxNewton.suits(rows, classes):
         newton = RowSoftmaxNewton.start(rows, task.which, classes, task.c, task.free, task.time)
     else:
-        newton = SoftmaxNewton.start(rows, task.which, classes, task.c, task.free, w, task.time)
-        waiting = newton if w is None else None
         # without several rows for each coefficient, a part says little about all rows
-        newton.unaided = w is None and not rows.sparse and enough < classes and not newton.small
+        unaided = w is None and not rows.sparse and enough < classes
+        newton = SoftmaxNewton.start(rows, task.which, classes, task.c, task.free, w, task.time, unaided)
+        waiting = newton if w is None else None
     waited, best = 0, math.inf
     begun = w is not None or not rows.in_memory
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
         begun = begun or newton.steps > 0
-        gap, upper, spent = newton.duality_gap(), newton.value, task.time.passed and begun
+        look, upper, spent = newton.look(), newton.value, task.time.passed and begun
         if waiting is not None and not waiting.unaided and not spent:
-            moved = gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting)
+            moved = look.gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting, look)
             waiting, begun = None, begun or moved
             if moved:
                 continue
-        last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
+        last = spent or newton.steps == task.max_iter or look.gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
-            gap, upper = newton.duality_gap(), newton.value
+            look, upper = newton.look(), newton.value
+        gap = look.gap
         yield Found(newton.W, newton.loss.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
-        if not newton.step(math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
+        if not newton.step(look, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return
 
 
-def _moved_to_planes_of_part(task: Task, newton: SoftmaxNewton) -> bool:
+def _moved_to_planes_of_part(task: Task, newton: SoftmaxNewton, look: Look) -> bool:
     """Move towards the planes of a part of the rows and begin with their preconditioner; return whether there is such a part.
 
     These planes fit the part too well, and are too long for all rows.
@@ -559,7 +560,7 @@ def _moved_to_planes_of_part(task: Task, newton: SoftmaxNewton) -> bool:
         return False
     part, found = first
     assert part.which is not None
-    newton.move(found.w - newton.W)
+    newton.move(look, found.w - newton.W)
     newton.prepare(part.rows, part.which, part.c)
     return True
 

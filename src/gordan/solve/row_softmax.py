@@ -10,7 +10,8 @@ before anything is proved.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,20 @@ from gordan.memory import fits
 from gordan.rows import Rows, gram_product
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_newton import Line
-from gordan.solve.softmax_newton import TUNING, SoftmaxLoss
+from gordan.solve.softmax_newton import TUNING, Look, SoftmaxLoss
 
 # Lengths of rows whose squares and sums neither overflow nor underflow in float32.
 SHORTEST, LONGEST = 1e-12, 1e12
 # Blocks of float64 (n × k) that are held at a time.
 BLOCKS = 16
+
+
+class Slope(NamedTuple):
+    """The gradient Aᵀr in W, its product AAᵀr with A, and the gradient in b."""
+
+    r: Array
+    Kr: Array
+    b: Array
 
 
 @dataclass(eq=False)
@@ -39,12 +48,6 @@ class RowSoftmaxNewton:
     loss: SoftmaxLoss
     time: Deadline
     steps: int = 0
-    slope: Array = field(init=False, repr=False)
-    """The gradient in W is Aᵀ slope, as `duality_gap` computed it."""
-    product: Array = field(init=False, repr=False)
-    """The product of A with that gradient."""
-    slope_b: Array = field(init=False, repr=False)
-    """The gradient in b."""
 
     @staticmethod
     def suits(rows: Rows, k: int) -> bool:
@@ -74,22 +77,22 @@ class RowSoftmaxNewton:
         """The objective P, where ‖W‖² = B·(A W)."""
         return 0.5 * float(np.vdot(self.B, self.loss.S - self.b)) + self.loss.total
 
-    def duality_gap(self) -> float:
-        """Return P - D for the weights that follow from the planes: half the squared gradient, without that in a free b."""
+    def look(self) -> Look:
+        """Return the gap and the gradient, as a `Slope`."""
         R = self.loss.gradient
-        self.slope, self.slope_b = self.B + R, R.sum(axis=0) * self.free
-        self.product = self._gram(self.slope)
-        return 0.5 * float(np.vdot(self.slope, self.product))
+        r = self.B + R
+        slope = Slope(r, self._gram(r), R.sum(axis=0) * self.free)
+        return Look(0.5 * float(np.vdot(slope.r, slope.Kr)), slope)
 
     def _gram(self, Q: Array) -> Array:
         """Return AAᵀQ, without the column of a free intercept."""
         found = gram_product(self.rows, Q)
         return found if self.free or not self.rows.constant else found + Q.sum(axis=0)
 
-    def step(self, enough: float) -> bool:
-        """Take one step towards a gradient of size `enough`, and return whether W changed."""
-        D, U, b = self._conjugate_gradients(enough)
-        slope = float(np.vdot(self.slope, U)) + float(self.slope_b @ b)
+    def step(self, look: Look, enough: float) -> bool:
+        """Take one step from the planes that were looked at towards a gradient of size `enough`; return whether W changed."""
+        D, U, b = self._conjugate_gradients(look.slope, enough)
+        slope = float(np.vdot(look.slope.r, U)) + float(look.slope.b @ b)
         if not slope < 0:
             return False
         line = Line(self.loss.S, U + b, float(np.vdot(self.B, U)), float(np.vdot(D, U)))
@@ -101,13 +104,13 @@ class RowSoftmaxNewton:
         self.loss = self.loss.at(line.z + t * line.u)
         return bool((before != self.B).any())
 
-    def _conjugate_gradients(self, enough: float) -> tuple[Array, Array, Array]:
+    def _conjugate_gradients(self, slope: Slope, enough: float) -> tuple[Array, Array, Array]:
         """Solve J V + Aᵀ(C(QU - Q(Q·U))) = -gradient for V = AᵀD and U = A V + b approximately; return D, A V and b.
 
         Residuals and directions are Aᵀr and Aᵀp, whose squared lengths are r·(AAᵀr) and p·(AAᵀp). AAᵀp follows from AAᵀr as p
         does from r, so that a step takes one product with AAᵀ.
         """
-        r, Kr, rb = -self.slope, -self.product, -self.slope_b
+        r, Kr, rb = -slope.r, -slope.Kr, -slope.b
         D, U, b = np.zeros_like(r), np.zeros_like(r), np.zeros_like(rb)
         p, Kp, pb = r, Kr, rb
         size = float(np.vdot(r, Kr)) + float(rb @ rb)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,6 +141,17 @@ class SoftmaxLoss:
         return line_search(line, derivatives, TUNING.slope_left * abs(slope), time)
 
 
+class Look(NamedTuple):
+    """What a pass over the rows finds about the planes: the gap and the gradient.
+
+    The gap P - D is that of the weights that follow from the planes: half the squared gradient, without that in a free b. The
+    `slope` is the gradient in the form in which the method uses it.
+    """
+
+    gap: float
+    slope: Any
+
+
 @dataclass(eq=False)
 class SoftmaxNewton:
     """The state of the method: W, with b as its last row if there is an intercept, the losses, and the preconditioner in use."""
@@ -161,39 +172,44 @@ class SoftmaxNewton:
     """The same when the preconditioner was new, and -1 if it was not used yet."""
     square: float = math.inf
     """The squared gradient before the last step."""
-    slope: Array = field(init=False, repr=False)
-    """The gradient J W + Aᵀ C (Q - e_y), as `duality_gap` computed it."""
 
     @staticmethod
-    def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
-        """Return the state at W, or at W = 0 with the best free intercept."""
+    def start(
+        rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline, unaided: bool = False
+    ) -> SoftmaxNewton:
+        """Return the state at W, or at W = 0 with the best free intercept.
+
+        With `unaided`, conjugate gradients without a preconditioner are tried unless a factorization takes little time.
+        """
         J = np.ones((rows.d, 1))
         if free:
             J[-1] = 0.0
         if W is not None:
             W = W - (1.0 - J) * np.mean(W, axis=1, keepdims=True)  # a free b has a sum of 0
-            return SoftmaxNewton(rows, J, W, SoftmaxLoss(which, c, rows.scores(W)), time)
-        W = np.zeros((rows.d, k))
-        W[-1], loss = SoftmaxLoss.first(which, c, k, free)
-        return SoftmaxNewton(rows, J, W, loss, time)
+            loss = SoftmaxLoss(which, c, rows.scores(W))
+        else:
+            W = np.zeros((rows.d, k))
+            W[-1], loss = SoftmaxLoss.first(which, c, k, free)
+        newton = SoftmaxNewton(rows, J, W, loss, time)
+        return replace(newton, unaided=unaided and not newton.small)
 
     @property
     def value(self) -> float:
         """The objective P."""
         return 0.5 * float(np.sum(self.J * self.W * self.W)) + self.loss.total
 
-    def duality_gap(self) -> float:
-        """Return P - D for the weights that follow from the planes: half the squared gradient, without that in a free b."""
-        self.slope = np.asarray(self.J * self.W + self.rows.combine(self.loss.gradient))
-        return 0.5 * float(np.sum(self.J * self.slope * self.slope))
+    def look(self) -> Look:
+        """Return the gap and the gradient J W + Aᵀ C (Q - e_y)."""
+        slope = np.asarray(self.J * self.W + self.rows.combine(self.loss.gradient))
+        return Look(0.5 * float(np.sum(self.J * slope * slope)), slope)
 
-    def step(self, enough: float) -> bool:
-        """Take one step towards a gradient of size `enough`, and return whether W changed."""
-        return self.move(self._direction(self.slope, enough))
+    def step(self, look: Look, enough: float) -> bool:
+        """Take one step from the planes that were looked at towards a gradient of size `enough`; return whether W changed."""
+        return self.move(look, self._direction(look.slope, enough))
 
-    def move(self, V: Array) -> bool:
-        """Move W to the least value in the direction V, and return whether it changed."""
-        slope = float(np.sum(self.slope * V))
+    def move(self, look: Look, V: Array) -> bool:
+        """Move the planes that were looked at to the least value in the direction V, and return whether W changed."""
+        slope = float(np.sum(look.slope * V))
         if not slope < 0:
             return False
         U = self.rows.scores(V)
