@@ -110,7 +110,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("call", "storage", "make", "first", "second"), CELLS)
-def test_cell_refused(call, storage, make, first, second, tmp_path):
+def test_bad_data_is_refused(call, storage, make, first, second, tmp_path):
     """An InputError that says where and what to do; `verify` may also reject, and accepts nothing."""
     X, y = make()
     if storage != "as it is" and not (storage == "sparse" and 0 in np.shape(X)):
@@ -207,7 +207,7 @@ def doubled_answers():
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_cell_odd_storage(kind, doubled_answers):
+def test_odd_storage_changes_no_answer(kind, doubled_answers):
     """The answers for the numbers themselves, and X as it was."""
     X = ODD[kind]()
     plain = isinstance(X, np.ndarray) or (sp.issparse(X) and X.format in ("csr", "csc", "coo"))
@@ -218,7 +218,7 @@ def test_cell_odd_storage(kind, doubled_answers):
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "bool"])
-def test_cell_unsigned(kind):
+def test_unsigned_values_do_not_wrap(kind):
     """Nothing wraps: -x of an unsigned x is negative."""
     X = np.array([[1, 0], [1, 1], [0, 1], [0, 0]]).astype(kind)
     y = [1, 1, 0, 0]
@@ -237,11 +237,11 @@ LABELS_OF_ALL_KINDS = {
 
 @pytest.mark.parametrize("kind", LABELS_OF_ALL_KINDS)
 @pytest.mark.parametrize("storage", STORED)
-def test_cell_labels(kind, storage, good_answers, tmp_path):
+def test_labels_of_all_kinds(kind, storage, good_answers, tmp_path):
     same_answers(stored(GOOD, storage, tmp_path), LABELS_OF_ALL_KINDS[kind], good_answers)
 
 
-def test_cell_nullable_labels(good_answers):
+def test_nullable_labels(good_answers):
     pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan[data]'")
     same_answers(GOOD, pandas.array(GOOD_Y, dtype="Int64"), good_answers)
     same_answers(GOOD, pandas.Series(GOOD_Y == 1, dtype="boolean"), good_answers)
@@ -251,7 +251,7 @@ def test_cell_nullable_labels(good_answers):
 
 
 @pytest.mark.parametrize("storage", STORED)
-def test_cell_equal_points(storage, tmp_path):
+def test_equal_points(storage, tmp_path):
     """The same point with opposite labels: a witness of two rows. With the same label: nothing changes."""
     X = np.vstack([GOOD, GOOD[2]])
     for y, status in ((np.append(GOOD_Y, 0), "not-separable"), (np.append(GOOD_Y, 1), "solved")):
@@ -269,7 +269,7 @@ def test_cell_equal_points(storage, tmp_path):
 
 
 @pytest.mark.parametrize("storage", STORED)
-def test_cell_zero_row(storage, tmp_path):
+def test_a_row_of_zeros(storage, tmp_path):
     """Without intercept a witness by itself; with one an ordinary row."""
     X, y = stored(np.vstack([GOOD, np.zeros(3)]), storage, tmp_path), np.append(GOOD_Y, 0)
     for call in (gordan.separate, gordan.maximize_margin):
@@ -282,7 +282,7 @@ def test_cell_zero_row(storage, tmp_path):
     assert gordan.diagnose(X, y, intercept="none").kind == "quasi-complete"
 
 
-def test_cell_a_score_of_exactly_zero():
+def test_a_score_of_exactly_zero_is_not_on_the_right_side():
     """Is not on the right side."""
     certificate = gordan.Certificate("separator", "none", (0, 1), (2, 2), w=(1.0, 1.0), b=0.0)
     assert gordan.verify(certificate, [[1.0, -0.5], [-1.0, 0.5]], [1, 0])
@@ -303,7 +303,7 @@ SCALES = {
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("storage", STORED)
-def test_cell_scales(storage, scale, tmp_path):
+def test_extreme_scales(storage, scale, tmp_path):
     """A valid answer, or an error that says to rescale; no warning, no wrong verdict."""
     X = SCALES[scale]()
     given = stored(X, storage, tmp_path)
@@ -352,7 +352,7 @@ MARGIN_OPTIONS = {
     **{f"tol {tol!r}": ({"tol": tol}, f"tol is {tol!r}", "positive number") for tol in (0, -1.0, float("nan"), "1", None)},
     **{f"max_iter {n!r}": ({"max_iter": n}, f"max_iter is {n!r}", "whole number") for n in (0, -1, 1.5, "3", True)},
     **{f"time_limit {t!r}": ({"time_limit": t}, f"time_limit is {t!r}", "positive number") for t in (0, -1, float("nan"), "1")},
-    **{f"threads {n!r}": ({"threads": n}, f"threads is {n!r}", "whole number") for n in (0, -2, 1.5, "2")},
+    "threads 0": ({"threads": 0}, "threads is 0", "whole number"),
     **{f"random_state {s!r}": ({"random_state": s}, f"random_state is {s!r}", "whole number") for s in (1.5, "a", float("nan"))},
     "intercept": ({"intercept": "yes"}, "intercept is 'yes'", "'free', 'penalized', 'none'"),
     "callback": ({"callback": 3}, "callback is 3", "function"),
@@ -363,19 +363,18 @@ MARGIN_OPTIONS = {
 
 
 @pytest.mark.parametrize(("options", "first", "second"), cells(MARGIN_OPTIONS))
-def test_cell_options_of_maximize_margin(options, first, second):
+def test_bad_options_of_maximize_margin(options, first, second):
     refused(lambda: gordan.maximize_margin(GOOD, GOOD_Y, **options), first, second)
 
 
+# One bad value of each option: the checks are those of maximize_margin.
 SEPARATE_OPTIONS = {
-    name: row
-    for name, row in MARGIN_OPTIONS.items()
-    if not {*row[0]} - {"tol", "max_iter", "time_limit", "random_state", "intercept", "callback"}
+    name: MARGIN_OPTIONS[name] for name in ("tol 0", "max_iter 0", "time_limit 0", "random_state 1.5", "intercept", "callback")
 }
 
 
 @pytest.mark.parametrize(("options", "first", "second"), cells(SEPARATE_OPTIONS))
-def test_cell_options_of_separate(options, first, second):
+def test_separate_checks_its_options(options, first, second):
     refused(lambda: gordan.separate(GOOD, GOOD_Y, **options), first, second)
 
 
@@ -388,12 +387,12 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_cell_a_callback_that_answers_with_an_array(name):
+def test_a_callback_that_returns_an_array_is_refused(name):
     refused(lambda: ASKED[name](lambda _: np.ones(2)), "callback returned an object of type ndarray", "return True to stop")
 
 
 @pytest.mark.parametrize("storage", STORED)
-def test_cell_zero_weights_remove_rows(storage, tmp_path):
+def test_zero_weights_remove_rows(storage, tmp_path):
     X, y = np.vstack([GOOD, -GOOD]), np.append(GOOD_Y, GOOD_Y)
     weights = np.r_[np.ones(8), np.zeros(8)]
     result = gordan.maximize_margin(stored(X, storage, tmp_path), y, sample_weight=weights)
@@ -405,7 +404,7 @@ def test_cell_zero_weights_remove_rows(storage, tmp_path):
 
 
 @pytest.mark.parametrize("certificate", ["{}", None, 3, {"kind": "separator"}], ids=repr)
-def test_cell_verify_wants_a_certificate(certificate):
+def test_verify_refuses_what_is_no_certificate(certificate):
     refused(lambda: gordan.verify(certificate, GOOD, GOOD_Y), "certificate is", "Certificate.from_json")
 
 
@@ -423,7 +422,7 @@ def duplicated(kind, values):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-def test_cell_parts_of_an_entry_are_added_exactly(kind):
+def test_parts_of_an_entry_are_added_exactly(kind):
     small = duplicated(kind, np.array([200, 100, 44], np.uint8))
     assert gordan.separate(small, [0, 1]).margin[0] == pytest.approx(128, rel=1e-5)
     with pytest.raises(gordan.InputError, match=r"X\[0, 0\] is stored in parts"):
@@ -435,7 +434,7 @@ def test_cell_parts_of_an_entry_are_added_exactly(kind):
 
 
 @pytest.mark.parametrize("frame", [list, "pandas", "polars"])
-def test_cell_large_integers_beside_floats_are_not_rounded(frame):
+def test_large_integers_beside_floats_are_not_rounded(frame):
     columns = {"u": [2**60 + 1, 2**60 + 3], "v": [0.5, 0.5]}
     X = (
         [list(row) for row in zip(*columns.values(), strict=True)]
@@ -463,7 +462,7 @@ def frames(columns):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "nullable", "Arrow", "objects", "polars", "table"])
-def test_cell_columns_of_several_types(kind):
+def test_columns_of_several_types_are_exact(kind):
     """Each column is read in its own type: exactly, with its name where it is refused."""
     columns = {
         "flag": np.array([True, False, True]),
@@ -486,7 +485,7 @@ def test_cell_columns_of_several_types(kind):
         refused(lambda: gordan.separate(frames(spoiled)[kind], [0, 1, 1]), f"X[1, {j}] (column {name!r})", str(value))  # noqa: B023
 
 
-def test_cell_float_columns_are_not_read_one_by_one(monkeypatch):
+def test_float_columns_are_not_read_one_by_one(monkeypatch):
     """One large value, or a column of booleans, does not make objects of a data frame."""
     from gordan.rows import accept
 
@@ -527,7 +526,7 @@ PAIRED = {
 
 
 @pytest.mark.parametrize("call", PAIRED)
-def test_cell_indexes_in_another_order(call):
+def test_indexes_in_another_order_are_refused(call):
     """Refused with the line that aligns them; after that line the answer is the one of aligned data."""
     X, y = indexed()
     call_it, shuffled = PAIRED[call], y.iloc[ORDER]
@@ -544,7 +543,7 @@ def test_cell_indexes_in_another_order(call):
         assert call_it(X.to_numpy(), y.set_axis(range(5))) == right
 
 
-def test_cell_indexes_that_differ():
+def test_indexes_that_differ_are_refused():
     """One label that differs is enough, and what both have can be kept; equal indexes of any type are equal."""
     pandas = pytest.importorskip("pandas")
     X, y = indexed()
@@ -571,7 +570,7 @@ def test_cell_indexes_that_differ():
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (1, 4), (2, 2), (3,), ()])
-def test_cell_shapes_of_vectors_over_rows(shape):
+def test_shapes_of_vectors_over_rows(shape):
     """Both shapes are told: the one that is wrong and the one that is wanted."""
     X, y, wrong = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], np.ones(shape)
     for name in ("start", "sample_weight"):
@@ -582,7 +581,7 @@ def test_cell_shapes_of_vectors_over_rows(shape):
         refused(lambda name=name: play(X, **{name: wrong}), name, "in an array of shape (4,)", f"its shape is {shape}")
 
 
-def test_cell_masked_labels_and_weights():
+def test_masked_labels_and_weights():
     y = np.ma.array([0, 1, 1], mask=[0, 1, 0])
     with pytest.raises(gordan.InputError, match=r"y\[1\] is masked"):
         gordan.separate([[0.0], [5.0], [1.0]], y)
@@ -591,17 +590,17 @@ def test_cell_masked_labels_and_weights():
 
 
 @pytest.mark.parametrize("option", ["norm", "tol", "time_limit", "nu"])
-def test_cell_numbers_beyond_the_floats(option):
+def test_numbers_beyond_the_floats(option):
     with pytest.raises(gordan.InputError, match=f"^{option} is 1000"):
         gordan.maximize_margin([[0.0], [1.0]], [0, 1], **{option: 10**400})
 
 
-def test_cell_more_columns_than_memory():
+def test_more_columns_than_memory():
     with pytest.raises(gordan.InputError, match="columns"):
         gordan.separate(sp.csr_matrix((2, 10**15)), [0, 1])
 
 
-def test_cell_opposite_rows_of_one_class_are_told_as_such():
+def test_opposite_rows_of_one_class_are_reported_as_such():
     verdict = gordan.separate([[1.0, 2.0], [-1.0, -2.0], [-3.0, 1.0]], [1, 1, 0], intercept="none")
     assert "rows 0 and 1 have opposite features and the same label" in repr(verdict)
     assert "same features and different labels" in repr(gordan.separate([[1.0], [1.0]], [0, 1]))

@@ -116,7 +116,12 @@ def halves_of(n):
 CASES = list(itertools.product(STORAGES, DTYPES, SHAPES, ("plain", "signs, constant, scale")))
 
 
-@pytest.fixture(params=CASES, ids=lambda c: f"{c[0]}-{c[1].__name__}-{c[2][0]}x{c[2][1]}-{c[3].split(',')[0]}")
+def label_of(case):
+    storage, dtype, (n, d), variant = case
+    return f"{storage}-{dtype.__name__}-{n}x{d}-{variant.split(',')[0]}"
+
+
+@pytest.fixture(params=CASES, ids=label_of)
 def pair(request):
     storage, dtype, (n, d), variant = request.param
     X = matrix(n, d, dtype, seed=n + d)
@@ -314,12 +319,19 @@ def test_columns(pair):
     assert made.passes == pytest.approx(len(j) / made.d)
 
 
-def test_csr_and_dense(pair):
+def test_dense(pair):
     made, twin = pair
     close(made.dense(), twin.A)
-    if not made.sparse:
-        assert made.csr() is None
-        return
+
+
+@pytest.mark.parametrize("pair", [case for case in CASES if case[0] != "sparse"], ids=label_of, indirect=True)
+def test_dense_rows_have_no_csr(pair):
+    assert pair[0].csr() is None
+
+
+@pytest.mark.parametrize("pair", [case for case in CASES if case[0] == "sparse"], ids=label_of, indirect=True)
+def test_csr(pair):
+    made, twin = pair
     got = made.csr()
     assert got.dtype == np.float64
     close(got.toarray(), twin.A)
