@@ -304,7 +304,7 @@ SCALES = {
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("storage", STORED)
 def test_extreme_scales(storage, scale, tmp_path):
-    """A valid answer, or an error that says to rescale; no warning, no wrong verdict."""
+    """The right verdict, and a valid margin or an error that says to rescale; no warning."""
     X = SCALES[scale]()
     given = stored(X, storage, tmp_path)
     for intercept in ("free", "none", "penalized"):
@@ -312,8 +312,8 @@ def test_extreme_scales(storage, scale, tmp_path):
         rows = [[x if label else -x for x in [*row, *constant]] for row, label in zip(X.tolist(), GOOD_Y, strict=True)]
         truth = oracle.separable(rows)
         verdict = gordan.separate(given, GOOD_Y, intercept=intercept)
-        assert verdict.separable in (None, truth)
-        assert verdict.status == "undecided" or gordan.verify(verdict.certificate, given, GOOD_Y)
+        assert verdict.separable is truth
+        assert gordan.verify(verdict.certificate, given, GOOD_Y)
         for options in ({}, {"nu": 0.5}, {"method": "smooth_perceptron", "max_iter": 50}):
             try:
                 result = gordan.maximize_margin(given, GOOD_Y, intercept=intercept, **options)
@@ -324,7 +324,8 @@ def test_extreme_scales(storage, scale, tmp_path):
                 assert result.margin[0] == 0 or "nu" in options or truth
                 assert gordan.verify(result.certificate, given, GOOD_Y)
         diagnosis = gordan.diagnose(given, GOOD_Y, intercept=intercept)
-        assert diagnosis.kind == "undecided" or (diagnosis.kind == "complete") == truth
+        assert (diagnosis.kind == "complete") == truth
+        assert diagnosis.proved
 
 
 MARGIN_OPTIONS = {

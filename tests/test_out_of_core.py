@@ -898,5 +898,7 @@ def test_memory_is_some_vectors_over_rows(tmp_path, peak_memory):
 @pytest.mark.parametrize("called", ["before", "never"])
 def test_short_memory_is_an_error_and_not_a_wait(called):
     """OpenBLAS asks for 32 MiB when it is first called: again and again if there are none, or it ends the process."""
-    for told in limited(SHORT, called):
+    answers = limited(SHORT, called)
+    assert len(answers) == 2
+    for told in answers:
         assert told is None if called == "before" else "of working memory, which is not available; raise the memory limit" in told
