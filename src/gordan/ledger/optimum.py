@@ -112,6 +112,10 @@ class LossQuestion:
         """The same rows as the user gave them, which are known by a checkpoint."""
         return self.about.signed(self.problem.X)
 
+    def evidence(self) -> LossEvidence:
+        """Return the evidence before anything is proved."""
+        return LossEvidence(self)
+
     def inward(self, plane: Array) -> Array:
         """Return the plane w, b (with b last) as one for `rows`, which may have another origin than those of the user."""
         return self.about.searched.plane_inward(plane)

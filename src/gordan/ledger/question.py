@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from gordan.geometry import Simplex
 from gordan.rows import Rows, check_radius
 
 if TYPE_CHECKING:
+    from gordan.ledger.evidence import Evidence
     from gordan.trace import Trace
 
 
 T = TypeVar("T")
+E_co = TypeVar("E_co", covariant=True)
 
 # About how many passes it takes to end a round and to prove what was found.
 PROOF_PASSES = 16.0
@@ -269,6 +271,12 @@ class Question:
         found: T = self._shared[make]
         return found
 
+    def evidence(self) -> Evidence:
+        """Return the evidence before anything is proved."""
+        from gordan.ledger.evidence import Evidence  # here because evidence is about questions
+
+        return Evidence(self)
+
     def derived(self, problem: Problem, margin: Margin) -> Question:
         """Return the same question about rows that are these ones scaled or moved."""
         return replace(self, about=Subject(problem, margin, self.about.threads), origin=self)
@@ -320,7 +328,39 @@ class Question:
         return self.about.over_all_rows(p)
 
 
-def paced(question: Any) -> Any:
+class Answerable(Protocol[E_co]):
+    """What the loop that asks the finders needs of a question; E is what is proved about it."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def asks(self) -> Asks:
+        """What the question is about."""
+
+    @property
+    def budget(self) -> Budget:
+        """How much effort the answer may cost."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that are passed over."""
+
+    @property
+    def vectors(self) -> int:
+        """The number of vectors that are proved at once."""
+
+    @property
+    def on_host(self) -> float:
+        """The seconds that a proof takes on the host for each row on a device."""
+
+    def evidence(self) -> E_co:
+        """Return the evidence before anything is proved."""
+
+
+Q = TypeVar("Q", bound=Answerable[Any])
+
+
+def paced(question: Q) -> Q:
     """Return the question with its budget for the pace of passes over its rows.
 
     What the question is about does not depend on the deadline, and is kept with all that was computed for it.

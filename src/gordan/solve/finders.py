@@ -27,14 +27,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.optimum import LossEvidence
-from gordan.ledger.question import Asks, Proposal, Question, paced
+from gordan.ledger.optimum import LossEvidence, LossQuestion
+from gordan.ledger.question import Answerable, Asks, Proposal, Question, paced
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
@@ -59,7 +59,9 @@ CONTRADICTION_PASSES = 20.0
 LIKELY_INSEPARABLE = 20
 
 Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
-Condition = Callable[[Any, Any], bool]
+Condition = Callable[[Question, Evidence], bool]
+LossCondition = Callable[[LossQuestion, LossEvidence], bool]
+E = TypeVar("E")
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,12 @@ class Finder:
     sign: Condition | None = None
     width: Condition | None = None
     cone: Condition | None = None
-    loss: Condition | None = None
+    loss: LossCondition | None = None
 
     def applies(self, part: Asks, question: Any, evidence: Any) -> bool:
         """Return whether the finder is to be asked about this part of the question."""
-        condition: Condition | None = getattr(self, part.value)  # the fields have the names of the parts
+        conditions = {Asks.SIGN: self.sign, Asks.WIDTH: self.width, Asks.CONE: self.cone, Asks.LOSS: self.loss}
+        condition: Callable[[Any, Any], bool] | None = conditions[part]
         return condition is not None and condition(question, evidence)
 
 
@@ -238,26 +241,26 @@ def _working_set_outgrown(question: Question, evidence: Evidence) -> bool:
     return question.play.auto and _not_settled(question, evidence) and playing.outgrown(question, evidence)
 
 
-def _smooth_loss(question: Any, evidence: Any) -> bool:
+def _smooth_loss(question: LossQuestion, evidence: LossEvidence) -> bool:
     return question.objective.loss.smooth and not question.objective.loss.several
 
 
-def _loss_outside_memory(question: Any, evidence: Any) -> bool:
+def _loss_outside_memory(question: LossQuestion, evidence: LossEvidence) -> bool:
     """Return whether rows are outside memory, where vectors over rows stay, and no callback or checkpoint needs the steps."""
     play = question.play
     return not question.rows.in_memory and play.watch is None and play.checkpoint is None
 
 
-def _loss_of_several_classes(question: Any, evidence: Any) -> bool:
+def _loss_of_several_classes(question: LossQuestion, evidence: LossEvidence) -> bool:
     return question.objective.loss.several and not _loss_outside_memory(question, evidence)
 
 
-def _hinge(question: Any, evidence: Any) -> bool:
+def _hinge(question: LossQuestion, evidence: LossEvidence) -> bool:
     """Return whether the loss is the hinge, unless the passes alone have used up the time."""
     return not question.objective.loss.smooth and not (evidence.optimum is not None and question.budget.short)
 
 
-def _sparse_hinge(question: Any, evidence: Any) -> bool:
+def _sparse_hinge(question: LossQuestion, evidence: LossEvidence) -> bool:
     """Return whether there are too many sparse columns to factorize, and the loss and the rows suit coordinate ascent."""
     rows = question.rows
     wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized and question.play.start is None
@@ -344,7 +347,7 @@ FINDERS = (
 # ---- the loop ------------------------------------------------------------------------------------------------------------
 
 
-def answer(question: Any, callback: Callable[[Any], object] | None = None) -> Any:
+def answer(question: Answerable[E], callback: Callable[[E], object] | None = None) -> E:
     """Ask the finders until the question is answered, the time is up or no finder is left, and return the evidence.
 
     Where a method was chosen by name, the finders of the sign decide only that: the weights that they propose do not narrow the
@@ -352,18 +355,16 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     returning True ends the search, as does Ctrl-C.
     """
     question = paced(question)
-    evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
+    evidence = question.evidence()
     search = _Search(question, evidence, callback, set())
     try:
         search.ask(question.asks, narrowing=True)
-        if question.asks is Asks.WIDTH and not evidence.answered and not evidence.effort.stopped:
-            stuck = _stopped_by_rounding(evidence)
-            if stuck or not evidence.sign_decided:
-                search.ask(Asks.SIGN, narrowing=stuck or question.play.auto)
+        if question.asks is Asks.WIDTH:
+            search.ask_for_open_sign()
     except KeyboardInterrupt:
-        evidence.effort.stopped = True
-    if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
-        evidence.offer(Proposal(p=question.p_set.centre))  # time was too short for any finder
+        search.evidence.effort.stopped = True
+    if question.asks is Asks.SIGN:
+        search.bound_open_sign()
     return evidence
 
 
@@ -405,6 +406,19 @@ class _Search:
                 evidence.effort.stopped = True
                 return True
         return False
+
+    def ask_for_open_sign(self) -> None:
+        """Ask the finders of the sign after those of the width, if the sign is undecided or rounding stopped the search."""
+        evidence = self.evidence
+        if not evidence.answered and not evidence.effort.stopped:
+            stuck = _stopped_by_rounding(evidence)
+            if stuck or not evidence.sign_decided:
+                self.ask(Asks.SIGN, narrowing=stuck or self.question.play.auto)
+
+    def bound_open_sign(self) -> None:
+        """Offer equal weights if no finder of the sign has proposed any, for instance because time was too short."""
+        if self.evidence.p is None and not self.evidence.sign_decided:
+            self.evidence.offer(Proposal(p=self.question.p_set.centre))
 
     def decide_sign(self) -> None:
         """Ask the finders of the sign, for a finder of another part that depends on it."""

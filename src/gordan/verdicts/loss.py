@@ -416,7 +416,6 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
     # finders may overflow; what they propose then is not finite, and proves nothing
     with blas_threads(question.problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence = answer(question) if evidence is None else evidence
-        assert evidence is not None
         question = evidence.question  # with the budget of the search, and the passes that it made
         objective, optimum = question.objective, evidence.optimum
         at_zero = float(np.sum(objective.c)) * objective.loss.at_zero(len(question.problem.classes))
