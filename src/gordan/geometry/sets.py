@@ -12,7 +12,6 @@ import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, namespace, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
-from gordan.floats import U
 
 # Up to this many rows are sorted at once rather than partitioned.
 FEW_SORTED = 1000
@@ -230,17 +229,14 @@ def _capped(theta: Array, log_caps: Array, mass: float) -> Array:
 
 
 def _level(y: Array, caps: Array, mass: float) -> float:
-    """Return τ with Σ min(cap_i, max(0, y_i - τ)) = mass."""
-    from scipy.optimize import brentq  # imported here because it takes 0.3 s
-
-    def excess(tau: float) -> float:
-        return float(np.sum(np.clip(y - tau, 0.0, caps))) - mass
-
-    low, high = float(np.min(y - caps)), float(np.max(y))
-    if excess(low) <= 0:  # the caps add up to exactly the mass
-        return low
-    # to the last bit, or up to rounding in the sum; the limit is that of bisections of the largest interval there is
-    return float(brentq(excess, low, high, xtol=U * mass / len(y), rtol=8 * U, maxiter=5000))
+    """Return τ with Σ min(cap_i, max(0, y_i - τ)) = mass, by going down the breakpoints of this piecewise linear function."""
+    points = np.concatenate((y, y - caps))
+    order = np.argsort(-points, kind="stable")
+    points = points[order]
+    slopes = np.cumsum(np.concatenate((np.ones(len(y)), -np.ones(len(y))))[order])
+    heights = np.concatenate(([0.0], np.cumsum(slopes[:-1] * -np.diff(points))))
+    k = int(np.searchsorted(heights, mass)) - 1  # the last point above the level: heights begin at 0, below any mass
+    return float(points[k] - (mass - heights[k]) / max(slopes[k], 1.0))  # the slope is 0 if the caps add up to exactly the mass
 
 
 @dataclass(frozen=True)
