@@ -523,7 +523,7 @@ def rough_planes(problem: Problem, signs: Array, asked: Objectives, budget: Budg
 def _ascends(problem: Problem, d: int, k: int, loss: Loss) -> bool:
     """Return whether coordinate ascent solves several label vectors at once: where it would be used for one (`finders`)."""
     storage = problem.storage
-    wide = storage.in_memory and storage.sparse and d > NEWTON.most_factorized and storage.entries <= EPOCHS.most_entries
+    wide = NEWTON.is_too_wide(storage, d) and storage.entries <= EPOCHS.most_entries
     return wide and loss is Loss.SQUARED_HINGE and k > 1 and fits(block_ascent.BYTES * (problem.X.n + d) * k)
 
 

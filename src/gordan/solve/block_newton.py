@@ -526,7 +526,7 @@ class Preconditioner:
         made = self.shared is not np.array
         if 0 < self.used >= TUNING.worth_own * worth and self.may_be_own and self._renew_each(W[:, todo], todo):
             return
-        if self.each or d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
+        if self.each or not NEWTON.factorizes(d):
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return

@@ -263,7 +263,7 @@ def _hinge(question: LossQuestion, evidence: LossEvidence) -> bool:
 def _sparse_hinge(question: LossQuestion, evidence: LossEvidence) -> bool:
     """Return whether there are too many sparse columns to factorize, and the loss and the rows suit coordinate ascent."""
     rows = question.rows
-    wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized and question.play.start is None
+    wide = NEWTON.is_too_wide(rows.storage, rows.d) and question.play.start is None
     return wide and minimizing.suits_ascent(rows, question.c, question.objective.loss)
 
 

@@ -21,7 +21,7 @@ from gordan.arrays import Array
 from gordan.blas import factorized, solved
 from gordan.deadlines import UNLIMITED, Deadline, Pace
 from gordan.memory import fits
-from gordan.rows import Rows
+from gordan.rows import Rows, Storage
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,14 @@ class Tuning:
     taken: int = 1 << 23
     # Copies of a factorized matrix in memory.
     copies: int = 3
+
+    def factorizes(self, columns: int) -> bool:
+        """Return whether a matrix of that size is factorized: one that is not too large, and of which copies fit in memory."""
+        return columns <= self.most_factorized and fits(8 * self.copies * columns * columns)
+
+    def is_too_wide(self, storage: Storage, columns: int) -> bool:
+        """Return whether sparse rows in memory have too many columns for a factorization, so that other methods suit them."""
+        return storage.in_memory and storage.sparse and columns > self.most_factorized
 
 
 @dataclass(frozen=True)
@@ -182,8 +190,7 @@ class Newton:
     def prepare(self, rows: Rows, weights: Weights, curvature: Curvature) -> None:
         """Begin with the factorization for few rows that stand for all of these, if that saves one for all."""
         columns = self.rows.d
-        few = columns <= TUNING.most_factorized and fits(8 * TUNING.copies * columns * columns)
-        if not few or steps_for_a_factor(self.rows, self.rows.n) < 2:
+        if not TUNING.factorizes(columns) or steps_for_a_factor(self.rows, self.rows.n) < 2:
             return
         z = rows.scores(self.w)
         h = curvature(z, weights(z))
@@ -245,7 +252,7 @@ class Newton:
         few = k <= (TUNING.few_sparse if self.rows.sparse and self.cg.converged else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
-        if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
+        if not TUNING.factorizes(columns):
             return self._conjugate_gradients(gradient, h, self._by_diagonal(h), TUNING.most_cg)
         most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
         if most >= 2:

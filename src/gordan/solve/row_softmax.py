@@ -52,8 +52,7 @@ class RowSoftmaxNewton:
     @staticmethod
     def suits(rows: Rows, k: int) -> bool:
         """Return whether the method suits the rows: sparse, in memory, with many columns, and within the range of float32."""
-        wide = rows.in_memory and rows.sparse and rows.d > NEWTON.most_factorized
-        if not wide or not fits(8 * k * (BLOCKS * rows.n + 2 * rows.d)):
+        if not NEWTON.is_too_wide(rows.storage, rows.d) or not fits(8 * k * (BLOCKS * rows.n + 2 * rows.d)):
             return False
         longest = math.sqrt(float(np.max(rows.squares(), initial=0.0)))
         return SHORTEST < longest < LONGEST

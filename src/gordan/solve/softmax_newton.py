@@ -22,7 +22,6 @@ from gordan.blas import factorized, solved
 from gordan.certificates.multinomial import balancing
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import softmax
-from gordan.memory import fits
 from gordan.rows import Rows, over_rows
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_newton import Line, conjugate_gradients, line_search, second_moment
@@ -271,7 +270,7 @@ class SoftmaxNewton:
         """Return the factorization of the Hessian for these rows, or of its mean over classes; None if that costs too much."""
         D, k = self.W.shape
         size, pace = D * k if self.whole else D, self.time.pace
-        few = self.whole or (NEWTON.most_factorized >= D and fits(8 * NEWTON.copies * D * D))
+        few = self.whole or NEWTON.factorizes(D)
         if not few or not self.time.affords(self._moments * pace.products(D, D, rows.n) + pace.factors(size)):
             return None
         every, Q = np.arange(rows.n), loss.Q
