@@ -48,7 +48,7 @@ def small_rows_stay_on_clusters(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def remarks_as_in_a_new_process(monkeypatch):
-    """Each test is told what a process is told once."""
+    """Each test is told what a process is warned of once."""
     planes = sys.modules.get("gordan.estimators.planes")
     if planes is not None:
         monkeypatch.setattr(planes, "REMARKED", set())

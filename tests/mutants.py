@@ -406,7 +406,7 @@ def tell(names, survivors):
 
 
 def main():
-    """Run the shards, those of a package in one process, and tell."""
+    """Run the shards, those of a package in one process, and report."""
     packages = CONFIG["packages"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shard", nargs="*", help="modules, or how their names begin: certificates, geometry/sets")

@@ -148,7 +148,7 @@ def test_the_page_counts_the_operations_of_a_storage():
 
 
 def test_the_modules_of_rows_are_listed_in_reading_order():
-    """By the package itself: nothing else has to be told of a new storage (import-linter forbids others all of them)."""
+    """By the package itself: nothing else has to know of a new storage (import-linter forbids others all of them)."""
     listed = rows.__doc__.partition("in reading order::")[2]
     names = {word for line in listed.splitlines() for word in line[:40].replace(",", " ").split()}
     assert {path.stem for path in Path(rows.__file__).parent.glob("*.py")} - {"__init__"} == names

@@ -572,7 +572,7 @@ def test_indexes_that_differ_are_refused():
 
 @pytest.mark.parametrize("shape", [(4, 1), (1, 4), (2, 2), (3,), ()])
 def test_shapes_of_vectors_over_rows(shape):
-    """Both shapes are told: the one that is wrong and the one that is wanted."""
+    """Both shapes are reported: the one that is wrong and the one that is wanted."""
     X, y, wrong = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], np.ones(shape)
     for name in ("start", "sample_weight"):
         if name != "sample_weight" or shape:

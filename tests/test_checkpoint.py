@@ -142,7 +142,7 @@ def test_every_method_goes_on_bit_for_bit(label, sets, tmp_path, stop_at):
 
 
 def test_a_further_look_at_the_end_leaves_no_trace(tmp_path):
-    """What a time limit makes the loop measure is told, and not part of the run that goes on."""
+    """What a time limit makes the loop measure is reported, and not part of the run that goes on."""
     X, y = data(200, 5)
     A, path = X * y[:, None], tmp_path / "run"
     whole = gordan.play(A, "smooth_perceptron", 300, record=[100, 200])
@@ -475,7 +475,7 @@ def test_other_files_and_places_are_refused(written, tmp_path):
         go_on(3)
 
 
-def test_a_folder_without_permission_is_told(tmp_path, monkeypatch):
+def test_a_folder_without_permission_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever is root has every permission
     with pytest.raises(InputError, match="run cannot be written: there is no permission to write to the folder"):
         go_on(tmp_path / "run")
@@ -639,7 +639,7 @@ def registry(monkeypatch):
         monkeypatch.setattr(checkpoint, name, dict(getattr(checkpoint, name)))
 
 
-def test_types_are_told_by_their_tags_and_fields(tmp_path, registry):
+def test_types_are_recognized_by_their_tags_and_fields(tmp_path, registry):
     """A class may move and get another name; other classes of the same name and fields do not matter."""
     path = tmp_path / "run"
     Old = checkpointed("a point")(NamedTuple("Old", [("a", int)]))
@@ -886,7 +886,7 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
 
 
 def test_sigterm_in_separate(tmp_path, monkeypatch):
-    """Before there is a verdict, and after: what is proved is told, and the code is 75."""
+    """Before there is a verdict, and after: what is proved is reported, and the code is 75."""
     np.savez(tmp_path / "set.npz", X=SMALL[0], y=SMALL[1])
     real = gordan.separate
 

@@ -215,7 +215,7 @@ def test_a_conversion_to_a_full_disk_names_the_folder(tmp_path):
     assert done.stderr.endswith("gordan: folder: cannot be written: File too large\n")
 
 
-def test_a_full_disk_while_converting_is_told_with_the_folder(tmp_path, monkeypatch):
+def test_a_full_disk_while_converting_is_reported_with_the_folder(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -380,7 +380,7 @@ def test_ctrl_c_in_a_long_fit(tmp_path):
 
 @pytest.mark.parametrize(("encoding", "told"), [("ascii", "\\u2264"), ("latin-1", "\\u2264"), ("utf-8", "≤")])
 def test_every_encoding(encoding, told):
-    """What it does not have is told by its code: the demo prints ≈, ≤ and ∞, by both libraries that print."""
+    """What it does not have is written by its code: the demo prints ≈, ≤ and ∞, by both libraries that print."""
     variables = {**os.environ, "PYTHONIOENCODING": encoding}
     with program("demo", "--rounds", 5, "--no-picture", env=variables, encoding=encoding, errors="replace") as run:
         shown = run.communicate()[0]
@@ -571,7 +571,7 @@ def test_convert_tells_what_it_did(tmp_path):
     assert (unfinished.exit_code, "is unfinished" in unfinished.stdout) == (1, True)
 
 
-def test_too_little_memory_is_told(monkeypatch):
+def test_too_little_memory_is_reported(monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
@@ -631,7 +631,7 @@ def test_sizes_of_memory(text, size):
             parse_size(wrong)
 
 
-def test_compiling_is_told(tmp_path):
+def test_compiling_is_reported(tmp_path):
     """Once on stderr, which need not be a terminal; in the log, where it is asked for; and on the line of a terminal as long as
     there is one."""
     code = """

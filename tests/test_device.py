@@ -279,7 +279,7 @@ def test_not_finite(fused, value, resident):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_overflow_is_told(fused, sign):
+def test_overflow_is_reported(fused, sign):
     """A score of +inf has weight zero; it must not pass for a row that does not matter."""
     X = sign * torch.tensor([[3e38, 3e38], [1.0, 1.0]])
     made = rows.Rows(Device(X, sums="float32", fused=fused), np.ones(2, np.int8))
@@ -382,7 +382,7 @@ def test_entries_are_exact(kind):
     assert made.scores(np.array([1.0, 0.5])).tolist() == (np.array([[1], [-1]]) * values @ [1.0, 0.5]).tolist()
 
 
-def test_rows_that_stay_on_the_cpu_are_told_why():
+def test_why_rows_stay_on_the_cpu_is_reported():
     """A large map in Fortran order, say, is read in blocks; it is not sparse."""
     X = np.arange(6.0).reshape(3, 2)
     with pytest.raises(InputError, match=r"are sparse.*pass X.toarray\(\)"):

@@ -456,7 +456,7 @@ def test_stories():
     assert html.count("<p>") == html.count("</p>") == 4
 
 
-def test_rank_is_told_first():
+def test_rank_is_reported_first():
     X, y = OVERLAP
     X = [[7.0, a, b, a - b] for a, b in X]
     found = gordan.diagnose(X, y)

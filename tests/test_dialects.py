@@ -205,7 +205,7 @@ MARKS = {
 
 
 @pytest.mark.parametrize("text", MARKS)
-def test_what_is_between_columns_is_told_by_both_readers(tmp_path, text):
+def test_what_is_between_columns_is_reported_by_both_readers(tmp_path, text):
     found, _ = with_separator(written(tmp_path, text), "csv", Wanted())
     assert found.dialect.sep == standalone._detect_separator(text, ",", standalone.Style()) == MARKS[text]
 
@@ -318,7 +318,7 @@ def test_new_files_with_categories(tmp_path, monkeypatch):
     assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
 
 
-def test_equal_names_are_told_when_a_model_is_fitted(tmp_path):
+def test_equal_names_are_reported_when_a_model_is_fitted(tmp_path):
     """Which predict, by name, would refuse."""
     done = run("fit", written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n"), "-o", tmp_path / "m.gordan")
     assert "has 2 columns named 'a'; rename all but one, because predict finds columns by name" in done.stderr
@@ -433,7 +433,7 @@ def test_labels_in_place_of_the_method():
         ('a,y\n"1,234",u\n2,v\n', {}, "or --thousands , (in Python"),
     ],
 )
-def test_numbers_with_other_marks_are_told_how_to_be_read(tmp_path, text, options, hint):
+def test_how_to_read_numbers_with_other_marks_is_reported(tmp_path, text, options, hint):
     with pytest.raises(gordan.InputError) as told:
         read(written(tmp_path, text), **options)
     assert hint in str(told.value)
@@ -441,7 +441,7 @@ def test_numbers_with_other_marks_are_told_how_to_be_read(tmp_path, text, option
     assert read(written(tmp_path, text), **right).X[0, 0] in (1.5, 7630.1, 7630.0, 1234.0)
 
 
-def test_latin_1_is_told_how_to_be_converted_and_a_mark_of_utf_8_is_skipped(tmp_path):
+def test_how_to_convert_latin_1_is_reported_and_a_mark_of_utf_8_is_skipped(tmp_path):
     with pytest.raises(
         gordan.InputError, match=r"line 1: this is not UTF-8 text; .* iconv -f WINDOWS-1252 -t UTF-8 a\.csv > utf8-a\.csv"
     ):

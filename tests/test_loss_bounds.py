@@ -57,7 +57,7 @@ def optima():
         yield Optimum(0.0, gap * 1.01, w, v, error), quarter
 
 
-def test_the_ball_and_the_radius_are_never_told_too_small():
+def test_the_ball_and_the_radius_are_never_reported_too_small():
     """‖m - w*‖ ≤ √(G - ¼s²) + error/2 about (w + v)/2, and ‖w - w*‖ ≤ s/2 + √(G - ¼s²) for every s that the error allows."""
     for optimum, quarter in optima():
         gap, error = Fraction(optimum.upper) - Fraction(optimum.lower), Fraction(optimum.error)
@@ -108,7 +108,7 @@ def shares():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_is_paid_is_never_told_too_large(loss):
+def test_what_is_paid_is_never_reported_too_large(loss):
     """C g(α/C): exact fractions for the hinges, balls for the entropy. Near α = 4C a squared hinge pays nearly nothing."""
     share = shares() * (4.0 if loss == "squared_hinge" else 1.0)
     c = np.random.default_rng(2).uniform(0.5, 2.0, len(share))
@@ -130,7 +130,7 @@ def test_what_is_paid_is_never_told_too_large(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_losses_are_never_told_too_small(loss):
+def test_losses_are_never_reported_too_small(loss):
     z = np.concatenate((np.random.default_rng(3).uniform(-60, 2, 500), 1 - 10.0 ** np.random.default_rng(4).uniform(-15, 3, 500)))
     with ctx.workprec(400):
         for score, found in zip(z.tolist(), loss_above(Loss(loss), z).tolist(), strict=True):
@@ -141,7 +141,7 @@ def test_losses_are_never_told_too_small(loss):
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
-def test_losses_of_several_classes_are_never_told_too_small(k):
+def test_losses_of_several_classes_are_never_reported_too_small(k):
     """C (log Σ e^s - s_y), also where all of it is one difference of scores, and for all scores that the radius allows."""
     r = np.random.default_rng(k)
     s = r.standard_normal((400, k)) * 10.0 ** r.uniform(-3, 3, (400, 1))
@@ -158,7 +158,7 @@ def test_losses_of_several_classes_are_never_told_too_small(k):
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
-def test_entropies_of_weights_are_never_told_too_large(k):
+def test_entropies_of_weights_are_never_reported_too_large(k):
     """All weights but the largest are floats, and that is what they leave of C."""
     r = np.random.default_rng(10 + k)
     s = r.standard_normal((300, k)) * 10.0 ** r.uniform(-3, 2, (300, 1))
@@ -175,7 +175,7 @@ def test_entropies_of_weights_are_never_told_too_large(k):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_losses_times_weights_are_never_told_too_small(loss):
+def test_losses_times_weights_are_never_reported_too_small(loss):
     r = np.random.default_rng(6)
     z, c = 1 - 10.0 ** r.uniform(-9, 3, 2000), r.uniform(0.1, 10.0, 2000)
     zero = np.zeros(2000)

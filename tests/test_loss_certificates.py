@@ -104,7 +104,7 @@ def test_bounds_of_the_logistic_loss_and_of_its_slope():
             assert arb(t) - arb(s) <= slope * arb(2) ** -43 + 9 * TINY
 
 
-def test_entropy_is_never_told_too_large():
+def test_entropy_is_never_reported_too_large():
     q = np.concatenate((unit(), [0.0]))
     found = elementary.entropy_below(q)
     with ctx.workprec(2400):

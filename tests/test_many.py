@@ -761,7 +761,7 @@ def test_planes_that_were_found_are_proved_however_short_the_time(loss, limit, c
 
 @pytest.mark.parametrize("limit", [0.1, 0.3, 1.0, 3.0])
 def test_no_class_is_left_at_zero(limit, clock):
-    """The classes of a hinge were solved one after the other until the time was up; the warning told of the first alone."""
+    """The classes of a hinge were solved one after the other until the time was up; the warning named the first alone."""
     r = np.random.default_rng(5)
     y = r.integers(0, 8, 6000)
     X = (np.eye(8, 80)[y] + 0.4 * r.standard_normal((6000, 80))).astype(np.float32)

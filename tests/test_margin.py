@@ -899,7 +899,7 @@ def test_nothing_is_claimed_that_the_checker_rejects(monkeypatch):
     assert result.status == "no-progress"
 
 
-def test_methods_are_told_the_norm_however_they_are_named():
+def test_methods_are_given_the_norm_however_they_are_named():
     for method in ("double_oracle", methods.get("double_oracle"), methods.get("double_oracle")(p=3.0)):
         assert maximize_margin(SMALL_X, SMALL_Y, norm=3.0, method=method).status == "solved"
     for name in methods.names():

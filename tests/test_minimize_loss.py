@@ -421,7 +421,7 @@ def test_losses_of_any_size_are_found_by_the_standalone_checker(intercept):
     assert standalone.check(text, X.tolist(), y) == (True, "accepted")
 
 
-def test_enormous_weights_are_not_told_as_an_overflow_of_x():
+def test_enormous_weights_are_not_reported_as_an_overflow_of_x():
     """A product overflows on the way; what is then known is returned, and proved."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)

@@ -67,7 +67,7 @@ def test_planes_whose_scores_are_no_numbers():
     assert not faults
 
 
-def test_logarithms_and_complements_are_never_told_on_the_wrong_side():
+def test_logarithms_and_complements_are_never_reported_on_the_wrong_side():
     x = np.concatenate((10.0 ** np.random.default_rng(0).uniform(-300, 6, 500), [0.0, 1.0, np.nextafter(1, 2), 99.0]))
     with ctx.workprec(2400):
         for value, above in zip(x.tolist(), elementary.log1p_above(x).tolist(), strict=True):

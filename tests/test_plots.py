@@ -208,7 +208,7 @@ def test_boundary_of_three_classes_and_of_nothing():
     assert drawn(BoundaryDisplay.from_estimator(nothing, xor, [0, 0, 1, 1])).planes == []
 
 
-def test_a_display_is_told_in_one_line():
+def test_a_display_is_described_in_one_line():
     """A notebook shows the picture and this; not all of its arrays."""
     model = MaxMarginClassifier().fit(FLAT, Y == 0)
     assert repr(ConvergenceDisplay.from_estimator(model)).startswith("ConvergenceDisplay(double_oracle: ")

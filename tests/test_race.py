@@ -136,7 +136,7 @@ def test_regrets_stay_under_their_bounds(result):
         assert (lane.trace.dual - lane.trace.m <= regret + 1e-9).all()  # Theorem 1
 
 
-def test_a_race_is_told_in_a_line_for_each_method(result):
+def test_a_race_is_reported_in_a_line_for_each_method(result):
     first, *lines = repr(result).split("\n")
     assert "setosa against the rest. separable: " in first
     assert [line.split(":")[0].strip() for line in lines] == METHODS

@@ -356,7 +356,7 @@ def test_small_data_is_left_to_the_interior_point_method(monkeypatch, intercept)
 
 
 def test_a_finder_of_the_sign_that_fails_leaves_the_question_to_others(monkeypatch):
-    """Its warnings are not shown; what it is asked for the width, and finds wrong with the data, is told."""
+    """Its warnings are not shown; what it is asked for the width, and finds wrong with the data, is reported."""
 
     def failing(question, evidence, doubt):
         np.array([1e308]) * 10
