@@ -33,7 +33,7 @@ from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
 from gordan.solve import block_ascent, block_newton, overlapping
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MAX_STEPS, STEP_TO_BOUNDARY, Coordinates
-from gordan.solve.loss_newton import PART
+from gordan.solve.loss_newton import PART, Interrupted
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.minimizing import EPOCHS
 from gordan.solve.row_space import RowSpace, few_and_long
@@ -442,14 +442,6 @@ def _room(x: Array, dx: Array) -> Array:
 # ---- losses --------------------------------------------------------------------------------------------------------------
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in `least_losses`, with the planes found so far, NaN where there are none, and the objectives."""
-
-    def __init__(self, planes: Array, asked: Objectives) -> None:
-        super().__init__()
-        self.planes, self.asked = planes, asked
-
-
 def least_losses(
     problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget
 ) -> tuple[Array | None, Array, Objectives]:
@@ -488,10 +480,10 @@ def least_losses(
         start = found[lo : lo + size].T.copy() if limited and np.isfinite(found[lo : lo + size]).all() else None
         try:
             W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent, start)
-        except KeyboardInterrupt:
-            for W in table.known:
-                found[lo : lo + size] = W.T
-            raise Interrupted(found, asked) from None
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupted):
+                found[lo : lo + size] = stop.planes.T
+            raise Interrupted(found.T) from None
         found[lo : lo + size] = W.T
     return found, steps, asked
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -27,7 +27,16 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
-from gordan.solve.loss_newton import PART, Hessian, Line, derivatives, line_search, second_moment, seconds_for_a_factor
+from gordan.solve.loss_newton import (
+    PART,
+    Hessian,
+    Interrupted,
+    Line,
+    derivatives,
+    line_search,
+    second_moment,
+    seconds_for_a_factor,
+)
 from gordan.solve.loss_newton import TUNING as NEWTON
 
 
@@ -110,10 +119,8 @@ class Table:
     deadline: Deadline = UNLIMITED
     one_by_one: bool = True
     """Whether label vectors may be solved on few rows of their own."""
-    pace: float = field(default=0.0, init=False)
+    pace: float = 0.0
     """Seconds of the slowest recent pass."""
-    known: list[Array] = field(default_factory=list)
-    """The planes that were computed last, of these rows or of a part of them, for a search that is interrupted."""
 
     def spent(self) -> bool:
         """Return whether the passes that follow after the last step would end after the deadline if they began now."""
@@ -220,16 +227,29 @@ def planes(
     """Minimize ½wᵀJw + Σ c_i ℓ(y_i A_i·w) for each label vector, and return the planes w, as columns, and the steps of each.
 
     J = 0 for a free b, the last entry of w, and otherwise 1. There are at most `most` steps. Planes are not finite if floats
-    overflow on the way.
+    overflow on the way. Ctrl-C raises `Interrupted` if there are planes already, of these rows or of a part of them.
     """
+    known: Array | None = None
+    try:
+        for found in _steps(table, tol, spent, start, most):
+            known = found[0].copy()
+    except KeyboardInterrupt as stop:
+        raise (stop if known is None else Interrupted(known)) from None
+    return found
+
+
+def _steps(table: Table, tol: float, spent: Callable[[], bool], start: Array | None, most: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the planes and the number of their steps, in arrays that change, before each step and at the end."""
     rows, k = table.rows, table.Y.shape[1]
     precondition, W = Preconditioner(table), start
     if W is None:
         W = _from_part(table, tol, spent, precondition)
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
+    if start is None and W.any():
+        yield W, steps
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
-        table.known[:] = [W.copy()]
+        yield W, steps
         size = table.dot(J * here.gradient, here.gradient)
         near = 0.5 * size <= TUNING.share * tol * here.value
         shift, unequal = table.shifts(here, max(TUNING.unequal, TUNING.unequal_of_tol * tol))
@@ -255,7 +275,7 @@ def planes(
                 break
             if not spent():
                 precondition.renew(W, todo[far], worth)
-            step[:, far], met = _conjugate_gradients(
+            step[:, far], met, precondition.used = _conjugate_gradients(
                 table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
             )
         last = W[:, todo]
@@ -274,7 +294,7 @@ def planes(
             break  # a factorization for each label vector costs less
     if table.free and len(todo):
         _balance(table, W, todo, here)
-    return W, steps
+    yield W, steps
 
 
 def stated(loss: SmoothHinge) -> float:
@@ -287,26 +307,31 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
     """Return planes and steps for the hinge, from smoothed hinges with ever smaller ε, and the one whose widest gap is least.
 
     A row of weight a leaves a gap of Cεa(1-a), and the number of rows with 0 < a < 1 falls with ε, so the whole gap falls as ε².
+    Ctrl-C raises `Interrupted`, as in `planes`.
     """
-    k = table.Y.shape[1]
-    own, steps, W, widest = replace(table), np.zeros(k, np.int64), start, math.inf
+    k, known = table.Y.shape[1], None
+    own, steps, W, widest = table, np.zeros(k, np.int64), start, math.inf
     best = np.zeros((table.rows.d, k)), SmoothHinge(TUNING.smoothings[0])
-    for loss in map(SmoothHinge, TUNING.smoothings):
-        own.loss = loss
-        enough = max(tol, TUNING.of_square * loss.epsilon**2)
-        W, more = planes(own, enough, own.spent, W, min(TUNING.steps, (max_iter or TUNING.steps**2) - int(steps.max())))
-        steps += more
-        upper, lower = hinge_interval(own, W)
-        gap = float(np.max((upper - lower) / upper))
-        if not gap < widest and widest < PART.tol:
-            break
-        best, widest = (W.copy(), loss), gap
-        if gap <= TUNING.hinge_share * tol or own.spent() or steps.max() == max_iter:
-            break
-    W, own.loss = best
-    if table.free:
-        _balance(own, W, np.arange(k), own.at(W, np.arange(k)))
-    return W, steps, best[1]
+    try:
+        for loss in map(SmoothHinge, TUNING.smoothings):
+            own = replace(own, loss=loss)
+            enough = max(tol, TUNING.of_square * loss.epsilon**2)
+            W, more = planes(own, enough, own.spent, W, min(TUNING.steps, (max_iter or TUNING.steps**2) - int(steps.max())))
+            known, steps = W, steps + more
+            upper, lower = hinge_interval(own, W)
+            gap = float(np.max((upper - lower) / upper))
+            if not gap < widest and widest < PART.tol:
+                break
+            best, widest = (W.copy(), loss), gap
+            if gap <= TUNING.hinge_share * tol or own.spent() or steps.max() == max_iter:
+                break
+        W, loss = best
+        if table.free:
+            own = replace(own, loss=loss)
+            _balance(own, W, np.arange(k), own.at(W, np.arange(k)))
+    except KeyboardInterrupt as stop:
+        raise (stop if known is None or isinstance(stop, Interrupted) else Interrupted(known)) from None
+    return W, steps, loss
 
 
 def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
@@ -360,8 +385,8 @@ def part_of(table: Table) -> Table | None:
     rows.passes += count / rows.n
     own = replace(rows, storage=storage.part(i), signs=rows.signs[i])
     Y, c = storage.rows_of(table.Y, i), storage.rows_of(table.c, i)
-    part = replace(table, rows=own, Y=Y, c=c * (rows.n / count), one_by_one=False)
-    part.deadline = table.deadline.sooner(PART.share_of_time)
+    deadline = table.deadline.sooner(PART.share_of_time)
+    part = replace(table, rows=own, Y=Y, c=c * (rows.n / count), deadline=deadline, one_by_one=False, pace=0.0)
     return part if bool((abs(part.Y).sum(0) > 0).all()) else None
 
 
@@ -573,14 +598,19 @@ def _conjugate_gradients(
     gradient: Array,
     precondition: Preconditioner,
     effort: Effort,
-) -> tuple[Array, bool]:
-    """Solve (J + AᵀhA) s = -gradient approximately for each column s; return these, and whether most of them converged."""
+) -> tuple[Array, bool, int]:
+    """Solve (J + AᵀhA) s = -gradient approximately for each column s.
+
+    Return these, whether most of them converged, and the number of steps.
+    """
     most = max(effort.most, TUNING.least_cg)
     step, r, h = np.zeros_like(gradient), -gradient, table.curvatures(W, todo)
     q = precondition.solve(r, todo)
     p, rq = q, table.dot(r, q)
     aim, left, J = effort.enough**2 * rq, np.arange(gradient.shape[1]), table.J
-    for precondition.used in range(1, most + 1):
+    used = 0
+    while used < most:
+        used += 1
         if not len(left) or (effort.spent() and (step.any() or not table.rows.in_memory)):
             break
         if h is None:
@@ -597,7 +627,7 @@ def _conjugate_gradients(
         p = q + (new / rq) * p
         on = (new > aim[left]) & (bend > 0)
         left, p, r, rq = left[on], p[:, on], r[:, on], new[on]
-    return step, 2 * len(left) <= gradient.shape[1]
+    return step, 2 * len(left) <= gradient.shape[1], used
 
 
 def _steps_for_a_factor(rows: Rows, active: float) -> float:

@@ -341,6 +341,14 @@ def steps_for_a_factor(rows: Rows, k: int) -> int:
     return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a search, with the planes that were computed last: as columns, NaN for those that there are not yet."""
+
+    def __init__(self, planes: Array) -> None:
+        super().__init__()
+        self.planes = planes
+
+
 class Solved(NamedTuple):
     """The solution s of conjugate gradients, the number of steps, and whether the residual is small enough."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gordan.solve.block_ascent import with_equal_masses
 from gordan.solve.loss_newton import (
     PART,
     Curvature,
+    Interrupted,
     Line,
     Newton,
     Weights,
@@ -135,8 +136,6 @@ class Task:
     """Weights of the rows to start from, for methods that use them."""
     partial: bool = False
     """Whether the rows are a part that is solved first."""
-    known: list[Array] = field(default_factory=list)
-    """The last plane of a part of the rows: all that there is if a search is interrupted before its first step on all rows."""
 
     @property
     def classes(self) -> set[int]:
@@ -235,11 +234,10 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
     for first in (None,) if start is None else (question.inward(start).reshape(rows.d, -1).copy(), None):
         try:
             found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
-        except KeyboardInterrupt:
+        except Interrupted as stop:
             evidence.effort.stopped = True
-            for W in table.known:
-                w = question.outward(W[:, 0] if which is None else W)
-                yield _unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None)
+            w = question.outward(stop.planes[:, 0] if which is None else stop.planes)
+            yield _unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None)
             return
         done += found.steps
         rows.passes, bare.passes = rows.passes + bare.passes, 0.0
@@ -283,7 +281,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found, best, earlier = None, None, _earlier(question)
+    found, best, known, earlier = None, None, None, _earlier(question)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     start = None if start is None else question.inward(start)
     try:
@@ -304,16 +302,17 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
                 enough = found.bracket_width / 4 if found.bracket_width > TUNING.proved * evidence.bracket_width else -1.0
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         evidence.effort.stopped = True
+        known = stop.planes if isinstance(stop, Interrupted) else None
     finally:
         _write(question, found, earlier, at_once=True)
     if found is not None and best is not None and not offered:
         # a search that is stopped after it began anew may be behind where it was before
         ended = evidence.effort.stopped or task.time.passed or found.steps == budget.max_iter
         yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
-    elif found is None and task.known and evidence.effort.stopped:
-        yield _unmeasured(question.outward(task.known[0]), question)
+    elif found is None and known is not None:
+        yield _unmeasured(question.outward(known), question)
 
 
 def _is_better(found: Found, other: Found, loss: Loss) -> bool:
@@ -331,13 +330,12 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
     """
     space, last = RowSpace.of(task.rows, task.time), None
     if space is not None:
-        own = replace(task, rows=space.rows, known=[])
         try:
-            for found in find(own, None if start is None else space.coordinates(start)):
+            for found in find(replace(task, rows=space.rows), None if start is None else space.coordinates(start)):
                 last = replace(found, w=space.plane(found.w, refined=2 * (found.bracket_width <= task.tol)))
                 yield last
-        finally:
-            task.known[:] = [space.plane(w, refined=0) for w in own.known]
+        except Interrupted as stop:
+            raise Interrupted(space.plane(stop.planes, refined=0)) from None
     if last is not None and evidence.bracket_width > task.tol and task.loss in (Loss.HINGE, Loss.SQUARED_HINGE):
         last = _by_support(task, last)
         yield last
@@ -476,6 +474,12 @@ def by_newton(task: Task, w: Array | None = None, continues: bool = True) -> Ite
     Unless it `continues`, C is not approached from below.
     """
     first = _part_and_plane(task, by_newton) if w is None else None
+    steps = _newton_steps(task, w, first, continues)
+    yield from steps if first is None else _after(first[1].w, steps)
+
+
+def _newton_steps(task: Task, w: Array | None, first: tuple[Task, Found] | None, continues: bool) -> Iterator[Found]:
+    """Yield the steps of `by_newton` from w, or from the plane of a part of the rows that was solved first."""
     newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time)
     newton.unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
     waited, best, least = 0, math.inf, math.inf
@@ -527,17 +531,24 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         unaided = w is None and not rows.sparse and enough < classes
         newton = SoftmaxNewton.start(rows, task.which, classes, task.c, task.free, w, task.time, unaided)
         waiting = newton if w is None else None
+    yield from _class_steps(task, newton, waiting, begun=w is not None or not rows.in_memory)
+
+
+def _class_steps(
+    task: Task, newton: SoftmaxNewton | RowSoftmaxNewton, waiting: SoftmaxNewton | None, begun: bool
+) -> Iterator[Found]:
+    """Yield the steps of `by_all_classes`; there is time for one unless they are `begun`."""
     waited, best = 0, math.inf
-    begun = w is not None or not rows.in_memory
     for _ in range(TUNING.most_steps):
         # from w = 0 there is time for one step of rows in memory, which takes about as many passes as a proof
         begun = begun or newton.steps > 0
         look, upper, spent = newton.look(), newton.value, task.time.passed and begun
         if waiting is not None and not waiting.unaided and not spent:
-            moved = look.gap > PART.tol * upper and _moved_to_planes_of_part(task, waiting, look)
-            waiting, begun = None, begun or moved
-            if moved:
-                continue
+            first = _part_and_plane(task, by_all_classes) if look.gap > PART.tol * upper else None
+            if first is not None:
+                yield from _after(first[1].w, _class_steps_from_part(task, waiting, look, *first))
+                return
+            waiting = None
         last = spent or newton.steps == task.max_iter or look.gap <= task.tol * upper
         if last and newton.settle():  # which a proof needs
             look, upper = newton.look(), newton.value
@@ -550,19 +561,15 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
             return
 
 
-def _moved_to_planes_of_part(task: Task, newton: SoftmaxNewton, look: Look) -> bool:
-    """Move towards the planes of a part of the rows and begin with their preconditioner; return whether there is such a part.
+def _class_steps_from_part(task: Task, newton: SoftmaxNewton, look: Look, part: Task, found: Found) -> Iterator[Found]:
+    """Move towards the planes found for a part of the rows, begin with their preconditioner, and yield the steps from there.
 
     These planes fit the part too well, and are too long for all rows.
     """
-    first = _part_and_plane(task, by_all_classes)
-    if first is None:
-        return False
-    part, found = first
     assert part.which is not None
     newton.move(look, found.w - newton.W)
     newton.prepare(part.rows, part.which, part.c)
-    return True
+    yield from _class_steps(task, newton, None, begun=True)
 
 
 def _half_square(gradient: Array, free: bool) -> float:
@@ -594,7 +601,14 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     Newton's method solves for the weights α = clip(ᾱ + (1 - z)/ε, 0, C) with fixed ᾱ and ε. P - D = ½‖w - Aᵀα‖² + Σ C FY: when
     the first part is small compared with the second, ᾱ becomes α and ε shrinks.
     """
-    c, w = task.c, _first(task, by_multipliers) if w is None else w
+    first = _part_and_plane(task, by_multipliers) if w is None else None
+    steps = _multiplier_steps(task, w if first is None else first[1].w)
+    yield from steps if first is None else _after(first[1].w, steps)
+
+
+def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
+    """Yield the steps of `by_multipliers` from w, or from 0."""
+    c = task.c
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w, task.time)
     base = np.zeros(task.rows.n) if task.alpha is None else task.alpha
@@ -751,10 +765,12 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
         yield replace(found, steps=before.steps + found.steps)
 
 
-def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
-    """Return the plane of a part of the rows if there are many rows per column, else None."""
-    first = _part_and_plane(task, find)
-    return None if first is None else first[1].w
+def _after(w: Array, steps: Iterator[Found]) -> Iterator[Found]:
+    """Yield these steps from the plane w of a part of the rows, which is all that there is until the first of them."""
+    try:
+        yield from steps
+    except KeyboardInterrupt:
+        raise Interrupted(w) from None
 
 
 def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tuple[Task, Found] | None:
@@ -766,10 +782,14 @@ def _part_and_plane(task: Task, find: Callable[[Task], Iterator[Found]]) -> tupl
     part = task.part(i)
     if task.free and part.classes != task.classes:
         return None
-    for found in find(part):
-        task.known[:] = [found.w]
-        if found.bracket_width <= part.tol:
-            break
+    found: Found | None = None
+    try:
+        for found in find(part):
+            if found.bracket_width <= part.tol:
+                break
+    except KeyboardInterrupt as stop:
+        raise (stop if found is None else Interrupted(found.w)) from None
+    assert found is not None
     task.rows.passes += part.rows.passes * len(i) / rows.n
     return part, found
 

@@ -33,6 +33,7 @@ from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
 from gordan.rows import available, column_names, in_threads, stored
 from gordan.solve import batches
+from gordan.solve.loss_newton import Interrupted
 from gordan.statuses import Status
 from gordan.verdicts.arguments import AUTO
 from gordan.verdicts.loss import (
@@ -254,8 +255,8 @@ def minimize_many_losses(
         try:
             search = columns.search_budget
             planes, steps, table = batches.least_losses(searched, signs, table, options.tol, search)
-        except batches.Interrupted as stop:
-            planes, table, columns.stopped = stop.planes, stop.asked, True
+        except Interrupted as stop:
+            planes, columns.stopped = stop.planes.T, True
         except KeyboardInterrupt:
             columns.stopped = True
         planes = None if planes is None else searched.X.plane_outward(planes.T).T
