@@ -262,7 +262,7 @@ def test_a_search_that_is_stopped_after_it_began_anew_returns_the_better_plane()
     evidence = optimum.LossEvidence(question)
     for proposal in minimizing.proposing(find)(question, evidence, None):
         evidence.offer(proposal)
-    assert evidence.effort.stopped
+    assert proposal.stopped
     assert evidence.w.tolist() == best.w.tolist()
 
 

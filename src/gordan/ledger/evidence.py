@@ -62,7 +62,7 @@ class Effort:
     """What the evidence has cost.
 
     `trace` is that of the best run so far, and `earlier` are the seconds of earlier calls according to a checkpoint. `stopped`
-    tells whether Ctrl-C or a callback has stopped the search.
+    tells whether Ctrl-C or a callback has stopped the search; only the loop over the finders sets it.
     """
 
     trace: Trace | None = None

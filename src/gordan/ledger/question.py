@@ -405,7 +405,8 @@ class Proposal:
     exact integer weights by row, and `cancelling` rows whose float weights may prove that exact ones exist. `smoothing` is the
     smoothing parameter of a hinge whose weights follow from the plane. `suspects` are rows whose convex hull may contain 0, for
     finders that decide this exactly. `independent` are columns that are independent and on which the others depend. `trace`,
-    `rounds` and `passes` say what it cost to find, if that is counted.
+    `rounds` and `passes` say what it cost to find, if that is counted. `stopped` tells whether Ctrl-C or a callback has ended the
+    search, after which no other proposal follows.
     """
 
     w: Array | None = None
@@ -420,3 +421,4 @@ class Proposal:
     trace: Trace | None = None
     rounds: int = 0
     passes: float = 0.0
+    stopped: bool = False

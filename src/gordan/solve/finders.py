@@ -399,6 +399,7 @@ class _Search:
         """Offer what the finder proposes; return whether a proposal, the callback or Ctrl-C ends the search for this part."""
         evidence = self.evidence
         for proposal in _proposals(finder, part, self.question, evidence, self.decide_sign):
+            evidence.effort.stopped |= proposal.stopped
             decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
             if evidence.answered or (decided and part is Asks.SIGN) or evidence.effort.stopped:
                 return True

@@ -235,9 +235,8 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
         try:
             found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
         except Interrupted as stop:
-            evidence.effort.stopped = True
             w = question.outward(stop.planes[:, 0] if which is None else stop.planes)
-            yield _unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None)
+            yield replace(_unmeasured(w, question, 0.0 if table.loss is Loss.HINGE else None), stopped=True)
             return
         done += found.steps
         rows.passes, bare.passes = rows.passes + bare.passes, 0.0
@@ -280,7 +279,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         question.which,
         budget.max_iter,
     )
-    enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
+    enough, moments, offered, stopped = TUNING.share * question.tol, list[Moment](), False, False
     found, best, known, earlier = None, None, None, _earlier(question)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     start = None if start is None else question.inward(start)
@@ -292,7 +291,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
             moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
             if question.play.watch is not None and question.play.watch(moment):
-                evidence.effort.stopped = True
+                stopped = True
                 break
             if found.bracket_width <= enough or found.stated:
                 offered = True
@@ -303,16 +302,19 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
     except KeyboardInterrupt as stop:
-        evidence.effort.stopped = True
+        stopped = True
         known = stop.planes if isinstance(stop, Interrupted) else None
     finally:
         _write(question, found, earlier, at_once=True)
     if found is not None and best is not None and not offered:
         # a search that is stopped after it began anew may be behind where it was before
-        ended = evidence.effort.stopped or task.time.passed or found.steps == budget.max_iter
-        yield _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
+        ended = stopped or task.time.passed or found.steps == budget.max_iter
+        last = _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
+        yield replace(last, stopped=stopped)
     elif found is None and known is not None:
-        yield _unmeasured(question.outward(known), question)
+        yield replace(_unmeasured(question.outward(known), question), stopped=True)
+    elif stopped:
+        yield Proposal(stopped=True)
 
 
 def _is_better(found: Found, other: Found, loss: Loss) -> bool:

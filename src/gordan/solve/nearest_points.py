@@ -193,7 +193,7 @@ class _Search:
     """A search by games on a working set, with the best bracket so far."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
-        self.question, self.effort = question, evidence.effort
+        self.question, self.stopped = question, False
         self.rows = question.rows.scaled(1 / question.radius)
         self.noise = question.margin.robust / question.radius  # in the 2-norm it lowers both ends by this much
         self.groups = _Groups.of(question.margin.intercept.group_of_row(question.counted.signs), self.rows)
@@ -218,7 +218,7 @@ class _Search:
                 found = self._game(inside).solve(inner, budget.time)
                 lowest = self._score(inside, found)
             except KeyboardInterrupt:
-                self.effort.stopped = True
+                self.stopped = True
                 break
             self._record(t)
             reason = self._reason_to_stop()
@@ -237,11 +237,13 @@ class _Search:
             inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.width, inner if len(new) else 0.03 * inner))
             inside = self._updated(inside, found.slack, new)
         if not question.sign_alone and self.moments:
-            yield self._proposal(Ending.INTERRUPTED if self.effort.stopped else status, t)
+            yield self._proposal(Ending.INTERRUPTED if self.stopped else status, t)
+        elif self.stopped:
+            yield Proposal(stopped=True)
 
     def _reason_to_stop(self) -> Ending | None:
         """Return why the search ends now, or None if it goes on."""
-        if self.effort.stopped:
+        if self.stopped:
             return Ending.CALLBACK
         vanished = self.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
         return Ending.TIME_LIMIT if self.question.budget.spent else Ending.FINISHED if vanished else None
@@ -296,7 +298,7 @@ class _Search:
         moment = Moment(t, lower * length, lower, lower, upper, weight=float(t), passes=passes, seconds=seconds)
         self.moments.append(moment)
         watch = None if self.question.sign_alone else self.question.play.watch
-        self.effort.stopped |= watch is not None and bool(watch(moment))
+        self.stopped |= watch is not None and bool(watch(moment))
 
     def _proposal(self, status: Ending, t: int) -> Proposal:
         p = np.zeros(self.rows.n)
@@ -309,4 +311,4 @@ class _Search:
             scale=self.question.radius, status=status, w=self.w, p=p, w_best=self.w, p_best=p,
         )  # fmt: skip
         passes, self.rows.passes = self.rows.passes, 0.0
-        return Proposal(w, b, p, trace=trace, rounds=t, passes=passes)
+        return Proposal(w, b, p, trace=trace, rounds=t, passes=passes, stopped=self.stopped)

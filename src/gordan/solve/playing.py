@@ -151,7 +151,8 @@ def _start(question: Question, evidence: Evidence) -> Array | None:
 class _Playing:
     """One run of a method for one question.
 
-    `doubted` says whether the finders of the sign have been asked, and `work` counts the multiplications since then.
+    `doubted` says whether the finders of the sign have been asked, and `work` counts the multiplications since then. `stopped`
+    says whether the user's callback has ended the run.
     """
 
     question: Question
@@ -160,6 +161,7 @@ class _Playing:
     method: Method
     doubted: bool = False
     work: float = 0.0
+    stopped: bool = False
 
     def proposals(self, start: Array | None) -> Iterator[Proposal]:
         """Propose the best w and the best p at the end of the run."""
@@ -171,14 +173,13 @@ class _Playing:
         try:
             trace = self._run(question.p_set.start(start), moved, rows, R)
         except KeyboardInterrupt:  # before the end of the first round, when there is only p_0
-            self.evidence.effort.stopped = True
-            yield Proposal(p=question.p_set.centre)
+            yield Proposal(p=question.p_set.centre, stopped=True)
             return
         except Pointless:
             return
-        self.evidence.effort.stopped |= trace.status == Ending.INTERRUPTED
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
-        found = Proposal(trace=trace, rounds=int(trace.t[-1]), passes=passes)
+        stopped = self.stopped or trace.status == Ending.INTERRUPTED
+        found = Proposal(trace=trace, rounds=int(trace.t[-1]), passes=passes, stopped=stopped)
         if self.evidence.witness is None:  # otherwise nothing is left to prove
             w, b = question.margin.intercept.played(trace.w_best)
             found = replace(found, w=w, b=b, p=question.p_set.centre if trace.p_best is None else trace.p_best)
@@ -218,14 +219,14 @@ class _Playing:
 
     def _look(self, moment: Moment) -> bool:
         """Return whether to stop, at a recorded round."""
-        question, evidence = self.question, self.evidence
+        question = self.question
         if question.sign_alone:
             vanished = self._vanished(moment)
             if vanished:
                 self._rows_cancel(moment.p)  # other finders would begin anew
             return vanished or moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT
         if question.play.watch is not None and question.play.watch(moment):
-            evidence.effort.stopped = True
+            self.stopped = True
             return True
         if moment.lower > 0 and moment.gap <= BRACKET_SHARE * question.tol:
             return True

@@ -58,11 +58,13 @@ def by_equal_columns(question: Question, evidence: Evidence, decide_sign: Callab
         budget=replace(question.budget, max_iter=None),
         play=Play(proximal_newton() if many_at_caps(question) else double_oracle()),
     )
-    found = Evidence(scaled)
+    found, stopped = Evidence(scaled), False
     for proposal in by_playing(scaled, found, lambda: None):
+        stopped = proposal.stopped  # Ctrl-C ends the outer search as well
         found.offer(proposal)
-    evidence.effort.stopped |= found.effort.stopped  # Ctrl-C ends the outer search as well
     if found.w is not None and found.b is not None and found.lower > 0:
         least = int(np.min(exponents))  # w and b are multiplied by 2^least, so that neither overflows
         w = np.ldexp(found.w, least - exponents)
-        yield Proposal(w, float(np.ldexp(found.b, least)) - float(w @ centre))
+        yield Proposal(w, float(np.ldexp(found.b, least)) - float(w @ centre), stopped=stopped)
+    elif stopped:
+        yield Proposal(stopped=True)
