@@ -15,6 +15,18 @@ from pathlib import Path
 
 MOST_ARGUMENTS, MOST_FIELDS, LONG_FUNCTION, LONG_FILE = 8, 12, 40, 500
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+# What a test file is about, by the beginning of its name; a file belongs to the first group that fits.
+TESTS = {
+    "certificates and their checkers": "certificate problem margin_proofs verif exact bounds proof_reads standalone loss_bounds "
+    "loss_certificates optima multinomial mutations changed_data floats",
+    "rows": "rows accepted blocks block_ascent visiting cluster device memory blas",
+    "files": "io dialects model_file trace_files checkpoint out_of_core",
+    "games and methods": "geometry learners dynamics play equivalences theorems sequel matrix soak loss_games",
+    "estimators": "estimator linear_classifier multilabel labels",
+    "command line, reports and plots": "cli race plots pages",
+    "input, signatures, the repository": "bad_ security signatures architecture paper_map release",
+    "finders and verdicts": "",
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -48,8 +60,18 @@ def arguments(function: Function) -> int:
 
 
 def fields(owner: ast.ClassDef) -> int:
-    """Return the number of annotated fields."""
-    return sum(isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation) for line in owner.body)
+    """Return the number of fields: those that are annotated, and attributes of self that `__init__` sets."""
+    names = {ast.unparse(line.target) for line in owner.body if isinstance(line, ast.AnnAssign) and is_field(line)}
+    inits = [line for line in owner.body if isinstance(line, Function) and line.name == "__init__"]
+    for node in (node for init in inits for node in ast.walk(init)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            names.add(node.attr)
+    return len(names)
+
+
+def is_field(line: ast.AnnAssign) -> bool:
+    """Return whether an annotated name of a class is a field of its instances."""
+    return "ClassVar" not in ast.unparse(line.annotation)
 
 
 def percentile(values: list[int], share: float) -> int:
@@ -57,10 +79,16 @@ def percentile(values: list[int], share: float) -> int:
     return sorted(values)[max(0, -int(-share * len(values) // 1) - 1)]
 
 
-def tests(folder: Path) -> list[int]:
-    """Return the number of files with tests and what they use, of their lines, and of lines of code."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))]
-    return [len(texts), sum(text.count("\n") for text in texts), sum(map(code_lines, texts))]
+def tests(folder: Path) -> dict[str, list[int]]:
+    """Return for each group of tests the number of files, of their lines, and of lines of code; also for what they share."""
+    counts = {f"tests: {group}": [0, 0, 0] for group in (*TESTS, "what they share")}
+    for path in sorted(folder.glob("*.py")):
+        name, text = path.stem, path.read_text(encoding="utf-8")
+        fits = (group for group, starts in TESTS.items() if name.removeprefix("test_").startswith((*starts.split(),) or ""))
+        group = next(fits) if name.startswith("test_") else "what they share"
+        added = 1, text.count("\n"), code_lines(text)
+        counts[f"tests: {group}"] = [one + other for one, other in zip(counts[f"tests: {group}"], added, strict=True)]
+    return {**counts, "tests together": [sum(column) for column in zip(*counts.values(), strict=True)]}
 
 
 def report(folder: Path) -> Iterator[str]:
@@ -82,7 +110,7 @@ def report(folder: Path) -> Iterator[str]:
             if isinstance(node, ast.ClassDef) and fields(node) > MOST_FIELDS:
                 classes.append(f"{name}: {node.name} ({fields(node)})")
     packages["together"] = [sum(counts[k] for counts in packages.values()) for k in range(3)]
-    packages["tests"] = tests(folder / "tests")
+    packages |= tests(folder / "tests")
     yield "| package | files | lines | lines of code |\n|---|---|---|---|"
     for package, counts in packages.items():
         yield f"| {package} | {' | '.join(f'{count:,}' for count in counts)} |"
