@@ -1,18 +1,22 @@
-"""The three kinds of intercept, and what each means for rows, norms and weights.
+"""The three kinds of intercept, and what each means for rows, norms, weights and words.
 
-A new kind is a new member here: which column it adds to A, whether b counts in the norm of w, and how the weights p split into
-groups with a fixed mass each. Nothing else in the package compares kinds.
+A new kind is a new member here: which column it adds to A, hence whether b counts in the norm of w, and how the weights p split
+into groups with a fixed mass each. The rest of the package asks a kind for these properties and compares no kinds, except that
+some code chooses one, as defaults are. `certificates/standalone.py` implements the kinds once more, because it shares no code.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError, one_of
+
+# The same words as a type; mypy notices if one is missing.
+InterceptWord = Literal["free", "penalized", "none"]
 
 
 class Intercept(StrEnum):
@@ -40,14 +44,21 @@ class Intercept(StrEnum):
         return self.column > 0
 
     @property
+    def grouped(self) -> bool:
+        """Whether p has half of its mass in each class, which is the dual of a b that costs nothing."""
+        return self is Intercept.FREE
+
+    @property
     def column(self) -> int:
         """The constant of that column, a power of two by which b is divided in the norm; 0 if there is none."""
         return 1 if self is Intercept.PENALIZED else 0
 
-    @property
-    def grouped(self) -> bool:
-        """Whether p has half of its mass in each class, which is the dual of a b that costs nothing."""
-        return self is Intercept.FREE
+    def constant(self, R: float = 1.0) -> float:
+        """Return the constant of the column that goes with rows x/R if b is the last entry of w: 0 if there is no b.
+
+        It is `column`/R if b counts in the norm, so that the length of w is the norm, and 1 for a b that costs nothing.
+        """
+        return self.column / R if self.in_norm else float(self.exists)
 
     def columns(self, d: int) -> int:
         """Return the number of columns of A in exact arithmetic, for d columns of X."""
@@ -57,13 +68,33 @@ class Intercept(StrEnum):
         """Return w and b from a vector with one entry for each column of A."""
         return (v[:-1], v[-1]) if self.exists else (v, 0)
 
+    def inward(self, plane: Array) -> Array:
+        """Return the w of rows with the column `constant()` for a plane, or a block of planes, with b as its last entry."""
+        return self._times(1 / self.column, plane) if self.in_norm else plane
+
+    def outward(self, w: Array) -> Array:
+        """Return the plane, or the block of planes, with b as its last entry, of a w of rows with the column `constant()`."""
+        return self._times(self.column, w) if self.in_norm else w
+
+    def _times(self, factor: float, w: Array) -> Array:
+        return w if factor == 1 else np.concatenate((w[:-1], factor * w[-1:]))
+
     def played(self, v: Array) -> tuple[Array, float | None]:
         """Return w and b from the w of the game; b is None if it is still to be chosen."""
-        return (v[:-1], self.column * float(v[-1])) if self.in_norm else (v, None if self.grouped else 0.0)
+        w, b = self.parted(v)
+        return w, None if self.grouped else float(b)
 
-    def joined(self, w: Array, b: float) -> Array:
-        """Return the vector whose norm counts: (w, b/column), or w alone."""
-        return np.append(w, b / self.column) if self.in_norm else w
+    def joined(self, w: Array, b: Any) -> Array:
+        """Return the vector whose norm counts: (w, b/column), or w alone; or a block of such columns."""
+        return np.concatenate((w, np.reshape(b, (1, *w.shape[1:])) / self.column)) if self.in_norm else w
+
+    def combined(self, sums: Array, mass: Any) -> Array:
+        """Return Aᵀq for the rows (x, `column`) from Xᵀq and Σ q, or blocks of these; Xᵀq alone if b does not count."""
+        return np.concatenate((sums, np.reshape(self.column * mass, (1, *sums.shape[1:])))) if self.in_norm else sums
+
+    def parted(self, v: Array) -> tuple[Array, Any]:
+        """Return w and b from the vector whose norm counts, or from a block of such columns; b is 0 where it does not count."""
+        return (v[:-1], self.column * v[-1]) if self.in_norm else (v, np.zeros(v.shape[1:]))
 
     def group_of_row(self, signs: Array) -> Array | None:
         """Return the group of each row for `Simplex`: 0 for the positive class, 1 for the negative one; None for one group."""
@@ -76,3 +107,18 @@ class Intercept(StrEnum):
     def largest_nu(self, positive: Any, negative: Any) -> Any:
         """Return the largest feasible nu for classes of these total weights: 2·min(C₊, C₋)/(C₊ + C₋), or 1."""
         return 2 * min(positive, negative) / (positive + negative) if self.grouped else type(positive)(1)
+
+    @property
+    def in_words(self) -> str:
+        """The name of the kind in a text."""
+        return f"{self} intercept" if self.exists else "no intercept"
+
+    @property
+    def in_claims(self) -> str:
+        """How the claim of a certificate ends; a free intercept is the default, which is not mentioned."""
+        return "" if self.grouped else f" with a {self.in_words}" if self.exists else " without intercept"
+
+    @property
+    def in_claims_of_signs(self) -> str:
+        """The same for claims that are the same for every b that exists, however it is counted."""
+        return "" if self.exists else self.in_claims

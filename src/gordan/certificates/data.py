@@ -33,7 +33,7 @@ import numpy as np
 from gordan import schema
 from gordan.errors import InputError, input_errors
 from gordan.floats import ieee_floats
-from gordan.intercepts import Intercept
+from gordan.intercepts import Intercept, InterceptWord
 from gordan.losses import Loss
 from gordan.schema import COUNT, LIST, REAL, REAL_OR_INF, TEXT, WHOLE, FieldType, choice, each, optional, record
 
@@ -178,7 +178,7 @@ class Certificate:
     """
 
     kind: Kind = field(metadata=_spec(choice(*KINDS)))
-    intercept: Literal["free", "penalized", "none"] = field(metadata=_spec(choice(*Intercept)))
+    intercept: InterceptWord = field(metadata=_spec(choice(*Intercept)))
     classes: tuple[Label, ...] = field(metadata=_spec(LABEL, ""))
     shape: tuple[int, int] = field(metadata=_spec(COUNT, 2))
     w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_spec(length="plane", kinds=PLANES))
@@ -312,7 +312,7 @@ def _named_lengths(content: Mapping[str, Any]) -> dict[Any, int]:
     n, d = each(COUNT, "two sizes", 2).parse(content["shape"], "shape")
     model = choice(*MODELS).parse(content.get("model", MODELS[0]), "model")
     classes, rows = (len(LIST.parse(content[name], name)) for name in ("classes", "rows"))
-    block = d + (content["intercept"] != Intercept.NONE)
+    block = d + Intercept(choice(*Intercept).parse(content["intercept"], "intercept")).exists
     planes = {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}  # see `models`
     plane = classes * block if content.get("loss") == Loss.MULTINOMIAL else planes[model]
     return {"n": n, "plane": plane, "rows": rows, "classes": classes}

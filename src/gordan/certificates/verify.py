@@ -433,7 +433,7 @@ def statement(c: Certificate) -> str:
 def _model_claim(c: Certificate) -> str:
     """Return what a certificate with a model other than the logistic one claims about the estimates of the model."""
     regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
-    regression += " (with no constant beside its columns)" if c.intercept == "none" else ""
+    regression += " (with no constant beside its columns)" if not Intercept(c.intercept).exists else ""
     if c.kind == "separator":
         return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
     if c.kind in ("quasi-separation", "verified-quasi-separation"):
@@ -707,7 +707,8 @@ def _refusal_in_fractions(c: Certificate, problem: Problem) -> str:
 def _optimum_claim(c: Certificate) -> str:
     """Return the claim of an optimum."""
     what, C = str(c.loss).replace("_", " "), "?" if c.C is None else format(c.C, ".6g")
-    return f"the least value of the {what} objective with C = {C}{_INTERCEPTS[c.intercept]}{_weight_words(c)} is {_interval(c)}"
+    terms = f"C = {C}{Intercept(c.intercept).in_claims}{_weight_words(c)}"
+    return f"the least value of the {what} objective with {terms} is {_interval(c)}"
 
 
 def _interval(c: Certificate) -> str:
@@ -719,17 +720,12 @@ def _interval(c: Certificate) -> str:
     return f"between {ends[0]} and {ends[1]}"
 
 
-# How a claim names the intercept; a free one is the default.
-_INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a penalized intercept"}
-_PLANES = {"free": "plane", "none": "plane through the origin", "penalized": "plane"}
-
-
 def _margin_words(c: Certificate) -> str:
     """Return the name of the margin; what differs from the hard margin in the 2-norm with a free intercept is mentioned."""
     soft = "" if c.nu is None else f" (soft, nu = {c.nu:.6g})"
     norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
     noise = f" under perturbations of size {c.robust:.6g} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
-    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}{_weight_words(c)}"
+    return f"largest margin{soft}{norm}{noise}{Intercept(c.intercept).in_claims}{_weight_words(c)}"
 
 
 def _weight_words(c: Certificate) -> str:
@@ -743,23 +739,28 @@ def _weight_words(c: Certificate) -> str:
 def _separator_claim(c: Certificate) -> str:
     """Return the claim of a separator, with its bracket if it states one."""
     bracket = "" if c.lower is None or c.upper is None else f", with a {_margin_words(c)} {_interval(c)}"
-    return f"the data is separable{bracket}" + ("" if bracket or c.intercept != "none" else _INTERCEPTS["none"])
+    return f"the data is separable{bracket or Intercept(c.intercept).in_claims_of_signs}"
 
 
 def _witness_claim(c: Certificate) -> str:
     """Return the claim of a witness."""
-    through = _INTERCEPTS["none"] if c.intercept == "none" else ""
+    through = Intercept(c.intercept).in_claims_of_signs
     return f"the data is not separable{through}: {len(c.rows)} rows suffice to show it"
+
+
+def _plane(c: Certificate) -> str:
+    """Return what a claim calls the planes that it is about."""
+    return "plane" if Intercept(c.intercept).exists else "plane through the origin"
 
 
 def _quasi_separation_claim(c: Certificate) -> str:
     """Return the claim of a quasi-separation."""
-    return f"the data is quasi-completely separated: some {_PLANES[c.intercept]} separates it weakly, and none strictly"
+    return f"the data is quasi-completely separated: some {_plane(c)} separates it weakly, and none strictly"
 
 
 def _overlap_claim(c: Certificate) -> str:
     """Return the claim of an overlap."""
-    return f"the data overlaps: no {_PLANES[c.intercept]} separates it, not even weakly"
+    return f"the data overlaps: no {_plane(c)} separates it, not even weakly"
 
 
 class KindCheck(NamedTuple):

@@ -20,7 +20,7 @@ from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary, FitTask
-from gordan.intercepts import Intercept
+from gordan.intercepts import Intercept, InterceptWord
 from gordan.io.model import Model, PlaneFacts
 from gordan.losses import Loss
 from gordan.statuses import Status
@@ -68,7 +68,7 @@ def refusing_unknown_parameters(cls: type[Class]) -> type[Class]:
 class SharedParameters:
     """The parameters that both classifiers have."""
 
-    intercept: Literal["free", "penalized", "none"] = "free"
+    intercept: InterceptWord = "free"
     tol: float = 1e-4
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
     max_iter: int | None = None

@@ -29,6 +29,7 @@ from gordan.estimators.least_loss import (
 from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
+from gordan.intercepts import Intercept
 from gordan.io.model import Model, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
@@ -203,8 +204,8 @@ class LinearClassifier(Planes, LossParameters):
             return None
         if kind == "multinomial":
             return [np.vstack((self.coef_.T, self.intercept_))]
-        planes = zip(self.coef_, self.intercept_, strict=True)
-        return [w if self.intercept == "none" else np.append(w, b) for w, b in planes]
+        planes, exists = zip(self.coef_, self.intercept_, strict=True), Intercept.of(self.intercept).exists
+        return [np.append(w, b) if exists else w for w, b in planes]
 
     def _keep(self, kind: str, classes: Array, planes: Sequence[LeastPlane]) -> None:
         """Set the fitted attributes that are also stored in a model file."""
@@ -294,7 +295,8 @@ class LinearClassifier(Planes, LossParameters):
         from sklearn.linear_model import LogisticRegression
         from sklearn.svm import LinearSVC
 
-        options = {"C": self.C, "fit_intercept": self.intercept != "none", "tol": self.tol, "class_weight": self.class_weight}
+        exists = Intercept.of(self.intercept).exists
+        options = {"C": self.C, "fit_intercept": exists, "tol": self.tol, "class_weight": self.class_weight}
         if Loss(self.loss).probabilities or self.kind_ == "multilabel":
             return LogisticRegression(**options)
         return LinearSVC(loss=self.loss, **options)

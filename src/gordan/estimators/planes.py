@@ -27,6 +27,7 @@ from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
 from gordan.estimators.multiclass import Binary, FitTask, TrainingData
+from gordan.intercepts import Intercept
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
@@ -247,8 +248,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.svm import LinearSVC
 
         if self.kind_ == "multilabel":
-            return LogisticRegression(fit_intercept=self.intercept != "none", tol=self.tol)
-        return LinearSVC(loss="hinge", C=1e10, fit_intercept=self.intercept != "none", tol=self.tol)
+            return LogisticRegression(fit_intercept=Intercept.of(self.intercept).exists, tol=self.tol)
+        return LinearSVC(loss="hinge", C=1e10, fit_intercept=Intercept.of(self.intercept).exists, tol=self.tol)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier and its certificates to a model file, which is not a pickle and has a checksum.

@@ -9,10 +9,9 @@ from importlib.util import find_spec
 
 from gordan.arrays import plain
 from gordan.errors import MissingExtra
+from gordan.intercepts import Intercept
 from gordan.report.racing import Race, Step
 from gordan.verdicts import outward
-
-INTERCEPTS = {"free": "free intercept", "penalized": "penalized intercept", "none": "no intercept"}
 
 
 def page_html(race: Race) -> str:
@@ -71,7 +70,7 @@ def require_plotly() -> None:
 def _facts(race: Race) -> str:
     """Return a line about the data and the options of a race."""
     norm = "" if race.norm == 2 else f", {race.norm:g}-norm"
-    return f"{race.told} · {race.n:,} rows, {race.d:,} columns · {INTERCEPTS[race.intercept]}{norm}"
+    return f"{race.told} · {race.n:,} rows, {race.d:,} columns · {Intercept(race.intercept).in_words}{norm}"
 
 
 def _headings(race: Race) -> tuple[str, ...]:
