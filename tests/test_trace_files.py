@@ -77,6 +77,10 @@ FILES = {
     "w too short": (lambda s: changed(s, w=[1.0]), "is damaged"),
     "p too long": (lambda s: changed(s, p=[0.25] * 4), "is damaged"),
     "n a string": (lambda s: changed(s, n="three"), "is damaged: n: a nonnegative integer is expected in place of 'three'"),
+    "an unknown status": (
+        lambda s: changed(s, status="done"),
+        "is damaged: status is 'done'; it must be one of finished, rounds, time-limit, callback, interrupted",
+    ),
     "an integer for a float": (lambda s: changed(s, scale=1), "is damaged: scale is 1; it must be a float, such as 1.0"),
 }
 
