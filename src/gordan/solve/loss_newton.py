@@ -147,8 +147,6 @@ class History:
 
     largest_gradient: float = 0.0
     last_gradient: float = 0.0
-    small: float = 0.0
-    """The length of a gradient that is small enough in the end."""
     converged: bool = True
     """Whether the last ones reached a residual that is small enough."""
     most_steps: int = 0
@@ -177,12 +175,12 @@ class Newton:
     cg: History = field(default_factory=History)
 
     @staticmethod
-    def start(rows: Rows, free: bool, w: Array | None, time: Deadline) -> Newton:
+    def start(rows: Rows, free: bool, w: Array | None, time: Deadline, unaided: bool = False) -> Newton:
         """Return the state at w, or at 0."""
         J = np.ones(rows.d)
         if free:
             J[-1] = 0.0
-        newton = Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), time)
+        newton = Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), time, unaided=unaided)
         if w is not None:
             newton.w, newton.z = w.copy(), newton.scores(w)
         return newton
@@ -226,8 +224,7 @@ class Newton:
 
     def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array, small: float = 0.0) -> bool:
         """Take one step, and return whether w changed; `small` is the length of a gradient that is small enough, if known."""
-        self.cg.small = small
-        s = self.direction(gradient, curvature(self.z, alpha))
+        s = self.direction(gradient, curvature(self.z, alpha), small)
         slope = float(gradient @ s)
         if not slope < 0:
             return False
@@ -243,8 +240,8 @@ class Newton:
         self.z = self.z + t * u if self.steps % 8 else self.scores(self.w)
         return bool((self.w != before).any())
 
-    def direction(self, gradient: Array, h: Array) -> Array:
-        """Return the direction s with (J + AᵀhA) s = -gradient, approximately."""
+    def direction(self, gradient: Array, h: Array, small: float) -> Array:
+        """Return the direction s with (J + AᵀhA) s = -gradient, approximately; `small` is as in `step`."""
         active = np.flatnonzero(h)
         columns, k = self.rows.d, len(active)
         if k == 0:
@@ -253,21 +250,21 @@ class Newton:
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if not TUNING.factorizes(columns):
-            return self._conjugate_gradients(gradient, h, self._by_diagonal(h), TUNING.most_cg)
+            return self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), TUNING.most_cg)
         most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
         if most >= 2:
-            s = self._conjugate_gradients(gradient, h, np.array, most)
+            s = self._conjugate_gradients(gradient, h, small, np.array, most)
             self.unaided = self.cg.converged
             return s
         self.unaided = False
         reused = self.factor is not None and not self.stale
         most = min(steps_for_a_factor(self.rows, k), TUNING.most_cg) if reused else 0
         if most >= 2:
-            s = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
+            s = self._conjugate_gradients(gradient, h, small, lambda r: solved(self.factor, r), most)
             self.stale = not self.cg.converged
             return s
         if not self.time.affords(seconds_for_a_factor(self.rows, k, self.time.pace)):
-            return self._conjugate_gradients(gradient, h, np.array, TUNING.most_cg)
+            return self._conjugate_gradients(gradient, h, small, np.array, TUNING.most_cg)
         self.hessian = Hessian.of(self.rows, h, self.hessian, self.A)
         H = self.hessian.products.copy()
         H[np.diag_indices(columns)] += self.J
@@ -307,13 +304,15 @@ class Newton:
         s = -(g + rows.combine(r))
         return np.append(s, -b) if free else s
 
-    def _conjugate_gradients(self, gradient: Array, h: Array, precondition: Callable[[Array], Array], most: int) -> Array:
+    def _conjugate_gradients(
+        self, gradient: Array, h: Array, small: float, precondition: Callable[[Array], Array], most: int
+    ) -> Array:
         """Return the direction, with a residual that is a share of the gradient and shrinks faster than it."""
         cg, first = self.cg, math.sqrt(float(gradient @ gradient))
         cg.largest_gradient = max(cg.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / cg.largest_gradient)) if first > 0 else 0.0
-        aim, falls, cg.last_gradient = TUNING.wanted * cg.small, first <= 0.5 * cg.last_gradient, first
-        if first > cg.small and enough <= (TUNING.near_end * cg.small if falls else aim):
+        aim, falls, cg.last_gradient = TUNING.wanted * small, first <= 0.5 * cg.last_gradient, first
+        if first > small and enough <= (TUNING.near_end * small if falls else aim):
             enough = aim
         active = np.flatnonzero(h)
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory

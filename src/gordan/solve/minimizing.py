@@ -482,8 +482,8 @@ def by_newton(task: Task, w: Array | None = None, continues: bool = True) -> Ite
 
 def _newton_steps(task: Task, w: Array | None, first: tuple[Task, Found] | None, continues: bool) -> Iterator[Found]:
     """Yield the steps of `by_newton` from w, or from the plane of a part of the rows that was solved first."""
-    newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time)
-    newton.unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
+    unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
+    newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time, unaided)
     waited, best, least = 0, math.inf, math.inf
     may_continue = continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
     for _ in range(TUNING.most_steps):
