@@ -40,20 +40,40 @@ class Support(NamedTuple):
     dependent: tuple[Relation, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of [X, 1], or of X without an intercept, and relations that express some of them by others on all rows."""
+
+    X: Array
+    intercept: Intercept
+    dependent: tuple[Relation, ...] = ()
+
+    @cached_property
+    def independent(self) -> list[int]:
+        """The columns that no relation expresses by others."""
+        out = {relation[0][0] for relation in self.dependent}
+        return [j for j in range(self.intercept.columns(self.X.shape[1])) if j not in out]
+
+    @cached_property
+    def rows(self) -> Array:
+        """The rows (x, 1), or x without an intercept, restricted to the `independent` columns."""
+        A = np.column_stack((self.X, np.ones(len(self.X)))) if self.intercept.exists else self.X
+        return np.ascontiguousarray(A[:, self.independent])
+
+
 @dataclass(eq=False)
 class TableEvidence:
     """What is proved for each column of `signs` (n × k, where 0 leaves out a row), for dense rows `X` with their exact values.
 
     If a label vector is `separable`, its plane proves `lower` and its support `upper`. If `upper` is 0, the rows of its `support`
-    cancel. `rounds` are the steps that it took to find this. `dependent` has a relation for each column of [X, 1] that is a
-    combination of others on all rows, as in `Certificate`.
+    cancel. `rounds` are the steps that it took to find this. `columns` has the relations between columns that are proved.
     """
 
     problem: Problem
     signs: Array
     intercept: Intercept
     X: Array
-    dependent: tuple[Relation, ...] = ()
+    columns: Columns = field(init=False)
     planes: Array = field(init=False)
     b: Array = field(init=False)
     lower: Array = field(init=False)
@@ -65,6 +85,7 @@ class TableEvidence:
     def __post_init__(self) -> None:
         """Begin without any knowledge about the label vectors."""
         d, k = self.X.shape[1], self.signs.shape[1]
+        self.columns = Columns(self.X, self.intercept)
         self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
         self.lower, self.upper, self.separable = np.zeros(k), np.full(k, math.inf), np.zeros(k, dtype=bool)
         self.rounds, self.support = np.zeros(k, np.int64), [Support()] * k
@@ -74,37 +95,23 @@ class TableEvidence:
         """A mask of the label vectors that have a plane, or rows that cancel."""
         return np.asarray(self.separable | (self.upper == 0))
 
-    @cached_property
-    def rows(self) -> Array:
-        """The rows (x, 1), or x without an intercept, restricted to the `independent` columns."""
-        A = np.column_stack((self.X, np.ones(len(self.X)))) if self.intercept.exists else self.X
-        return np.ascontiguousarray(A[:, self.independent])
-
-    @cached_property
-    def independent(self) -> list[int]:
-        """The columns of (x, 1) that no relation expresses by others."""
-        out = {relation[0][0] for relation in self.dependent}
-        return [j for j in range(self.intercept.columns(self.X.shape[1])) if j not in out]
-
     def offer_relations(self, dependent: Sequence[Relation]) -> None:
-        """Keep relations between columns, which change what is `independent`, if they hold exactly on all rows."""
+        """Keep relations between columns if they hold exactly on all rows."""
         with ieee_floats():
             if verified.relations_hold(self.problem, dependent, self.intercept):
-                self.dependent = tuple(dependent)
-                for name in ("rows", "independent"):
-                    self.__dict__.pop(name, None)
+                self.columns = Columns(self.X, self.intercept, tuple(dependent))
 
     def offer_cancelling(self, at: Array, p: Array) -> None:
         """Check whether rows cancel with weights near p (m × n, each of total 1) for the label vectors `at`, and keep those."""
         try:
             with ieee_floats():
-                within = verified.each_cancelling(self.rows, self.signs.T[at], p, SLACK)
+                within = verified.each_cancelling(self.columns.rows, self.signs.T[at], p, SLACK)
         except NotIEEE:
             return
         for j, weights, off in zip(at.tolist(), p, within.tolist(), strict=True):
             if off < math.inf:
                 rows = np.flatnonzero(weights)
-                self.support[j], self.upper[j] = Support(rows, weights[rows], off, self.dependent), 0.0
+                self.support[j], self.upper[j] = Support(rows, weights[rows], off, self.columns.dependent), 0.0
 
     def offer_one(self, j: int, found: Cancelling) -> None:
         """Check rows that may cancel for one label vector, as `Evidence` does, and keep them if they do."""

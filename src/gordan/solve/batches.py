@@ -101,11 +101,11 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
     rows = Coordinates.of(X / R, constant, intercept.grouped)
     few = rows
     if len(X) > rows.B.shape[1]:
-        _, relations = dependence(evidence.rows, intercept.exists)
+        _, relations = dependence(evidence.columns.rows, intercept.exists)
         if relations:
             evidence.offer_relations(relations)
-        if evidence.dependent:  # Newton's equations are regular in the independent columns
-            columns = [j for j in evidence.independent if j < X.shape[1]]
+        if evidence.columns.dependent:  # Newton's equations are regular in the independent columns
+            columns = [j for j in evidence.columns.independent if j < X.shape[1]]
             few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
 
     solver = _TableSearch(evidence, rows, few, R, enough, budget)
@@ -201,7 +201,7 @@ class _TableSearch:
         if self.few is not rows:
             w, b = self.few.plane(z)
             whole = np.zeros((len(z), evidence.X.shape[1]))
-            whole[:, [j for j in evidence.independent if j < whole.shape[1]]] = w
+            whole[:, [j for j in evidence.columns.independent if j < whole.shape[1]]] = w
             z = rows.point(whole, b)
         norms = rows.norms[None] if own is None else rows.norms[own]
         z, p, steps = widest(Stack.of(rows.B, own), 1 / norms, rows.ridge, Y, z, self.enough, self.spent)

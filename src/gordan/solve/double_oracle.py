@@ -582,7 +582,8 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
         stats = ascent.run_epochs(epochs, seed=seed + stage, quiet=enough)
         offset += column * float(ascent.w[-1])
         quiet = stats.turned <= QUIET_SHARE
-        if quiet if total is None else total.settled(float(ascent.x.sum()), quiet):
+        total = None if total is None else total.after(float(ascent.x.sum()), quiet)
+        if quiet if total is None else total.settled:
             break
     scores = rows.scores(ascent.w[:-1])
     return _distributed(ascent.x, scores if sides is None else scores + offset * sides, ascent.caps, p_set)
@@ -606,23 +607,25 @@ def _cap(ascent: Ascent, caps: Array, column: float, sides: Array | None) -> Non
     ascent.unshrink()
 
 
-@dataclass
-class Total:
-    """An estimate of Σx, by which x is divided to give p. A power of the excess makes up for the lag of x behind its caps."""
+class Total(NamedTuple):
+    """An estimate of Σx, by which x is divided to give p. A power of the excess makes up for the lag of x behind its caps.
+
+    It is `settled` once x adds up to it and hardly changes.
+    """
 
     value: float
     excess: float = 0.0
     power: float = 2.0
+    settled: bool = False
 
-    def settled(self, found: float, quiet: bool) -> bool:
-        """Return whether x adds up to the total and hardly changes; if not, move the total towards what was found."""
-        before, self.excess = self.excess, math.log(max(found / self.value, 1e-6))
-        if quiet and abs(self.excess) <= EVEN:
-            return True
-        lags = self.excess * before > 0 and abs(self.excess) > max(EVEN, MAX_LAG * abs(before))
-        self.power = min(2 * self.power, MAX_POWER) if lags else 2.0
-        self.value *= math.exp(min(MAX_CHANGE, max(-MAX_CHANGE, self.power * self.excess)))
-        return False
+    def after(self, found: float, quiet: bool) -> Total:
+        """Return the total moved towards what x adds up to, unless it is settled; `quiet` tells whether x hardly changes."""
+        excess = math.log(max(found / self.value, 1e-6))
+        if quiet and abs(excess) <= EVEN:
+            return Total(self.value, excess, self.power, settled=True)
+        lags = excess * self.excess > 0 and abs(excess) > max(EVEN, MAX_LAG * abs(self.excess))
+        power = min(2 * self.power, MAX_POWER) if lags else 2.0
+        return Total(self.value * math.exp(min(MAX_CHANGE, max(-MAX_CHANGE, power * excess))), excess, power)
 
 
 def _distributed(x: Array, scores: Array, caps: Array | None, p_set: Simplex) -> tuple[Array, Array]:
