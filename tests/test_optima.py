@@ -124,7 +124,7 @@ def test_places_of_many_hold_the_minimizers(loss):
         assert b.b + place.origin @ b.w <= place.offset[1] + 1e-3
         assert place.offset[0] <= b.place.offset[1]  # both hold the same number: the origin is the same
         assert b.place.offset[0] <= place.offset[1]
-        alone = a._region.place.offset
+        alone = a._located.place.offset
         assert np.ptp(place.offset) <= 1.5 * np.ptp(alone) + 1e-9
     labels = rough[0].place.label(Matrix(stored(X)))
     exact = np.where(X @ fine.w[:, 0] + fine.b[0] > 0, 1, 0)

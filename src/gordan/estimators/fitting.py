@@ -426,8 +426,14 @@ class Fitting:
     def _loss_fitting(self, X: Any) -> LossFitting:
         """Return the fit of least loss for problems that are not separable, over these rows."""
         options = self.options
-        loss = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
-        loss.class_weight = options.class_weight  # for multilabel y; otherwise it is part of the weights
+        loss = LossParameters(
+            loss=LOSS.value,
+            C=C,
+            intercept=options.intercept,
+            tol=options.tol,
+            time_limit=options.time_limit,
+            class_weight=options.class_weight,  # for multilabel y; otherwise it is part of the weights
+        )
         return LossFitting(loss, replace(self.task, data=replace(self.task.data, X=X), checkpoint=None))
 
     def _loss_outcome(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
@@ -447,7 +453,7 @@ class Fitting:
             None if witness is None else False,
             result.certificate if self.hashed else result.bare_certificate,
             result.objective,
-            result._region.place if self.hashed else None,
+            result._located.place if self.hashed else None,
         )
         runs = _runs(tried)
         return Outcome(

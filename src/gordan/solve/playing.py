@@ -255,14 +255,15 @@ class _Playing:
             return True
         if (late or vanished) and self._ask_once() and evidence.sign_decided:
             return evidence.witness is not None
-        undecided = late and self.doubted and not evidence.sign_decided
-        return small or self._exceeds_work_limit(moment.p) if undecided else moment.upper <= 0
+        if not (late and self.doubted and not evidence.sign_decided):
+            return moment.upper <= 0
+        self.work += self._work_of_round(moment.p)
+        return small or self.work > question.play.work
 
-    def _exceeds_work_limit(self, p: Array | None) -> bool:
-        """Count the work of another round in which the sign is undecided, and return whether it is more than allowed."""
+    def _work_of_round(self, p: Array | None) -> float:
+        """Return how many multiplications a round takes, about."""
         rows = self.question.rows
-        self.work += 2.0 * rows.entries + game_multiplications(rows, 0 if p is None else int(np.count_nonzero(p)))
-        return self.work > self.question.play.work
+        return 2.0 * rows.entries + game_multiplications(rows, 0 if p is None else int(np.count_nonzero(p)))
 
     @property
     def _may_be_left_out(self) -> bool:

@@ -19,7 +19,7 @@ from gordan.certificates.losses import Objective, Optimum, hash_of_weights, row_
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem, is_table
-from gordan.certificates.regions import ClassRegion, Place, Region, certain_label, region_of
+from gordan.certificates.regions import Place, certain_label, region_of
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
@@ -47,6 +47,15 @@ MOST_STORED = 100_000
 # After the time limit a free b* is not located if the gap is wider than this: that would prove hardly anything, and take longer
 # than the proof of the objective.
 LITTLE_KNOWN = 0.1
+
+
+class Located(NamedTuple):
+    """What is proved about the exact minimizer: the interval of b*, the rows with and without weight, and its place."""
+
+    intercept: Any
+    support: Array
+    not_support: Array
+    place: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,23 +125,23 @@ class LossResult:
     @property
     def coef_interval(self) -> Array:
         """Proved intervals for the entries of w*, of shape (d, 2); for the multinomial loss (d, k, 2)."""
-        # not from `_region`: this part needs no X, so X may have been changed
+        # not from `_located`: this part needs no X, so X may have been changed
         return region_of(self._evidence.question.objective, self._optimum, self.b).coef
 
     @property
     def intercept_interval(self) -> Any:
         """A proved interval (lower, upper) for every optimal intercept b*; for the multinomial loss an array of shape (k, 2)."""
-        return self._region.intercept
+        return self._located.intercept
 
     @property
     def support(self) -> Array:
         """The positions of the rows that are proved to have a positive weight at the optimum."""
-        return self._region.weights[0]
+        return self._located.support
 
     @property
     def not_support(self) -> Array:
         """The positions of the rows that are proved to have weight zero: without them the minimizer is the same."""
-        return self._region.weights[1]
+        return self._located.not_support
 
     @ieee_floats()
     def same_prediction(self, Z: Any) -> Array:
@@ -153,7 +162,7 @@ class LossResult:
             raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
         X = Matrix(storage)
         own = certain_label(X, self.w, self.b)
-        return np.asarray((own >= 0) & (own == self._region.place.label(X)))
+        return np.asarray((own >= 0) & (own == self._located.place.label(X)))
 
     @property
     def claim(self) -> Certificate:
@@ -195,13 +204,12 @@ class LossResult:
         return region_of(objective, self._optimum, self.b, locate=locate).place
 
     @cached_property
-    def _region(self) -> Region | ClassRegion:
-        """The region that contains the minimizer. All that depends on X is computed at once, before X can be changed."""
+    def _located(self) -> Located:
+        """What is proved about the minimizer with the help of X, all of it at once, before X can be changed."""
         question = self._evidence.question
         require_unchanged(question.problem)
         region = region_of(question.objective, self._optimum, self.b)
-        _ = region.intercept, region.weights, region.place
-        return region
+        return Located(region.intercept, *region.weights, region.place)
 
     def __repr__(self) -> str:
         hint = scale_hint(self._evidence.question.problem.storage, self.w.T if self.status is Status.SOLVED else None)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -186,8 +186,9 @@ def separate_many(
         columns.stopped |= found._stopped
     for j in columns.each_open(in_time=False):
         columns.record(j, Verdict(Status.UNDECIDED, None, None, (0.0, math.inf), None, 0.0, None, columns.problem(j)))
-    construct = partial(_verdict_from_batch, columns)
-    return ManyVerdicts(*columns.finished(Status.SEPARABLE), columns.results, construct, columns.intervals)
+    finished = columns.finished(Status.SEPARABLE)
+    construct = partial(_verdict_from_batch, columns, finished.share)
+    return ManyVerdicts(*finished, columns.results, construct, columns.intervals)
 
 
 def maximize_many_margins(
@@ -211,8 +212,9 @@ def maximize_many_margins(
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
     for j in columns.each_open(in_time=False):
         columns.record(j, _not_started(columns.problem(j), options, columns.stop_reason))
-    construct = partial(_margin_from_batch, columns, options)
-    return ManyMargins(*columns.finished(Status.SOLVED), columns.results, construct, columns.intervals)
+    finished = columns.finished(Status.SOLVED)
+    construct = partial(_margin_from_batch, columns, options, finished.share)
+    return ManyMargins(*finished, columns.results, construct, columns.intervals)
 
 
 def margins_together(
@@ -226,9 +228,9 @@ def margins_together(
     columns = _Columns[MarginResult](*_read(X, Y, None), kind, budget)
     without = columns.search(SEARCH_SHARE * tol, tol, all_or_none=all_or_none)
     decided = np.flatnonzero(~columns.open & np.isfinite(columns.b)).tolist()
-    columns.share = (time.perf_counter() - budget.started) / max(1, len(decided))
+    share = (time.perf_counter() - budget.started) / max(1, len(decided))
     options = MarginOptions(kind, 2.0, None, AUTO, tol, None, None)
-    return {j: _margin_from_batch(columns, options, j) for j in decided}, without
+    return {j: _margin_from_batch(columns, options, share, j) for j in decided}, without
 
 
 def minimize_many_losses(
@@ -290,7 +292,7 @@ def minimize_many_losses(
         columns.status[j] = columns.stop_reason.value
     finished = columns.finished(Status.SOLVED)
 
-    found = _LossesFromTable(columns, options, sample, table, optima, steps, finished[0], question)
+    found = _LossesFromTable(columns, options, sample, table, optima, steps, finished, question)
     return ManyLosses(*finished, columns.results, found.result, columns.intervals)
 
 
@@ -313,12 +315,12 @@ class _LossesFromTable:
     table: Objectives
     optima: dict[int, Optimum]
     steps: Array
-    status: Array
+    finished: Finished
     question: Callable[[int], LossQuestion]
 
     def result(self, j: int) -> LossResult:
         """Return the result of column j."""
-        status, steps, options = STATUSES[self.status[j]], int(self.steps[j]), self.options
+        status, steps, options = STATUSES[self.finished.status[j]], int(self.steps[j]), self.options
         if j not in self.optima:
             evidence = LossEvidence(self.question(j))
             return replace(result_of(evidence.question, evidence, steps), status=status)
@@ -332,12 +334,12 @@ class _LossesFromTable:
         )
         evidence = LossEvidence(asked, *self.columns.plane(j), optimum.rows, optimum.weights, optimum)
         return replace(
-            result_of(asked, evidence, steps), status=status, seconds=self.columns.share, _placed=partial(self.place, j)
+            result_of(asked, evidence, steps), status=status, seconds=self.finished.share, _placed=partial(self.place, j)
         )
 
     def place(self, j: int) -> Place:
         """Return where the minimizer of column j is; nothing is said about a free b* if the time was up before it was solved."""
-        if self.status[j] != Status.TIME_LIMIT.value:
+        if self.finished.status[j] != Status.TIME_LIMIT.value:
             return self._places[j]
         return region_of(self._objective(self.columns.problem(j)), self.optima[j], self.columns.b[j], locate=False).place
 
@@ -370,15 +372,15 @@ def _suits_batches(options: MarginOptions) -> bool:
     return is_hard and options.plays_auto and options.callback is None
 
 
-def _verdict_from_batch(columns: _Columns[Verdict], j: int) -> Verdict:
-    """Return the verdict about a column that was decided together with others."""
+def _verdict_from_batch(columns: _Columns[Verdict], seconds: float, j: int) -> Verdict:
+    """Return the verdict about a column that was decided together with others, with its share of the seconds of the call."""
     proof, witness = columns.proof(j, "separator")
     status = Status.SEPARABLE if witness is None else Status.NOT_SEPARABLE
-    return Verdict(status, *columns.plane(j), columns.interval(j), witness, columns.share, proof, columns.problem(j))
+    return Verdict(status, *columns.plane(j), columns.interval(j), witness, seconds, proof, columns.problem(j))
 
 
-def _margin_from_batch(columns: _Columns[MarginResult], options: MarginOptions, j: int) -> MarginResult:
-    """Return the result of a column that was decided together with others."""
+def _margin_from_batch(columns: _Columns[MarginResult], options: MarginOptions, seconds: float, j: int) -> MarginResult:
+    """Return the result of a column that was decided together with others, with its share of the seconds of the call."""
     (proof, witness), (w, b) = columns.proof(j, "bracket"), columns.plane(j)
     rounds = 0 if columns.evidence is None else int(columns.evidence.rounds[j])
     return replace(
@@ -390,12 +392,26 @@ def _margin_from_batch(columns: _Columns[MarginResult], options: MarginOptions, 
         p=None if proof.p is None else proof.p / proof.p.sum(),
         margin=columns.interval(j),
         stated_witness=witness,
-        seconds=columns.share,
+        seconds=seconds,
         _proof=proof,
     )
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
+
+
+class Finished(NamedTuple):
+    """The status, w and b of all columns, and the seconds of the call."""
+
+    status: Array
+    w: Array
+    b: Array
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """The seconds of the call, divided by the number of columns."""
+        return self.seconds / max(1, len(self.status))
 
 
 class _Columns(Generic[One]):
@@ -413,7 +429,6 @@ class _Columns(Generic[One]):
         self.results: dict[int, One] = {}
         self.evidence: TableEvidence | None = None
         self.stopped = False
-        self.share = 0.0  # the seconds of the call, divided by the number of columns
 
     def starts(self, start: Any) -> Any:
         """Return the earlier results to start from, one for each column; None if there are none."""
@@ -587,12 +602,11 @@ class _Columns(Generic[One]):
         else:
             self.record(j, found)
 
-    def finished(self, proved: Status) -> tuple[Array, Array, Array, float]:
-        """Return `status`, `w`, `b` and `seconds` at the end of the call; columns with a plane from a batch are `proved`."""
+    def finished(self, proved: Status) -> Finished:
+        """Return what all columns have at the end of the call; columns with a plane from a batch are `proved`."""
         seconds = time.perf_counter() - self.budget.started
-        self.share = seconds / max(1, len(self.status))
         from_batch = np.where(self.intervals[:, 1] == 0, Status.NOT_SEPARABLE.value, proved.value)
-        return np.where(self.status == "", from_batch, self.status), self.w, self.b, seconds
+        return Finished(np.where(self.status == "", from_batch, self.status), self.w, self.b, seconds)
 
     # ---- a column that was decided together with others -----------------------------------------------------------------
 
