@@ -26,6 +26,7 @@ from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
+from gordan.ledger.question import Proposal
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.solve import double_oracle, finders, playing, rounding
@@ -369,6 +370,18 @@ def test_a_finder_of_the_sign_that_fails_leaves_the_question_to_others(monkeypat
     assert gordan.separate(X, y).separable
     with pytest.raises(gordan.InputError, match="overflows"):
         gordan.maximize_margin(X, y)
+
+
+def test_no_finder_is_asked_after_one_that_was_stopped(monkeypatch):
+    """Even if it has nothing to propose, and the question is still open."""
+    X, y = blobs()
+    always = dict.fromkeys(("sign", "width"), lambda question, evidence: True)
+    stopped = finders.Finder("stopped", lambda *given: iter([Proposal(stopped=True)]), **always)
+    monkeypatch.setattr(finders, "FINDERS", (stopped, *finders.FINDERS))
+    names = asked(monkeypatch)
+    assert gordan.separate(X, y).status == "undecided"
+    assert gordan.maximize_margin(X, y).status == "interrupted"
+    assert names == ["stopped"] * 2
 
 
 def test_a_contradiction_spares_the_play(monkeypatch):
