@@ -51,7 +51,7 @@ class Margins:
             lo = (sums + counted) * self.signs - radius
             lows = [np.min(np.where(own, lo, math.inf), axis=0) / len(self._groups) for own in self._groups]
             total = below(np.sum([below(low) for low in lows], axis=0))
-            whole = _lengths(np.vstack((W, counted / self.intercept.column))) if self.intercept.in_norm else length
+            whole = _lengths(self.intercept.joined(W, b)) if self.intercept.in_norm else length
             margin = below(total / whole)
             # a class without rows gives an infinite margin, and NaN fails both comparisons
             return strict, np.where((margin > 0) & (margin < math.inf), margin, 0.0)
@@ -72,9 +72,8 @@ class Margins:
                 part = np.where(own, P, 0.0)
                 q += part * (1 / (np.sum(part, axis=0) * len(self._groups)))  # a class without weight gives 0·∞ = NaN
             signed = q * self.signs
-            centre, sizes = np.einsum("ij,ik->jk", self.X, signed), self.norms
-            if self.intercept.in_norm:
-                centre, sizes = np.vstack((centre, self.intercept.column * np.sum(signed, axis=0))), sizes + self.intercept.column
+            centre = self.intercept.combined(np.einsum("ij,ik->jk", self.X, signed), np.sum(signed, axis=0))
+            sizes = self.norms + self.intercept.column
             total = np.einsum("i,ik->k", sizes, q)
             radius = 2 * U * (2 * n + 16) * total + n * TINY * (float(np.max(sizes)) + d + 1.0)
             bound = above(_lengths(centre) + above(slack * radius))

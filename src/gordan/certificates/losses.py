@@ -175,7 +175,7 @@ class Objective:
                 parts.append([bounds.near_sum(each) for each in terms])
             used = nonzero(alpha)
             v = combined(self.X, self.signs, used, alpha[used], self.intercept)
-            longest = float(np.max(self.X.norms[used], initial=0.0)) + self.intercept.in_norm
+            longest = float(np.max(self.X.norms[used], initial=0.0)) + self.intercept.column
         sums = [bounds.fsum([*each]) for each in zip(*parts, strict=True)]
         return proved_optimum(plane, b, v, sums, longest, 2 * slack * bounds.SUM_BLOCK * U, slack)
 
@@ -245,14 +245,14 @@ def row_terms(
     above = xp.where(c > 0, c * loss_above(loss, z - claimed) * (1 + 4 * U) + TINY, 0.0)
     paid, counts = paid_below(loss, alpha, c), alpha > 0
     gains, weighted = paid.clip(min=0.0), alpha * xp.where(counts, norms, 0.0)
-    terms: tuple[Any, ...] = above, gains, (-paid).clip(min=0.0), weighted + intercept.in_norm * alpha, 0.0 * alpha + counts
+    terms: tuple[Any, ...] = above, gains, (-paid).clip(min=0.0), weighted + intercept.column * alpha, 0.0 * alpha + counts
     if follows is not None:
         low, high = z - 2.0 * radius, z + 2.0 * radius
         moved = c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha
         moved = xp.where(follows & (c > 0), moved, 0.0)
         size = xp.maximum(abs(low), abs(high)) + 1.0
         rounded = alpha * ((512 + 64 * size) * U)
-        drifts = moved, moved * (norms + intercept.in_norm), moved * size + rounded, moved * (high - low) + rounded
+        drifts = moved, moved * (norms + intercept.column), moved * size + rounded, moved * (high - low) + rounded
         terms += tuple(xp.where(moved == 0, 0.0, drift) for drift in drifts)
     if intercept.grouped:
         terms += tuple(part * own for part in (alpha, gains, weighted) for own in (y > 0, y < 0))

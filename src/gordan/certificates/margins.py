@@ -459,7 +459,7 @@ def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercep
     kind, key = ("combination", over_all) if most else ("combination of rows", np.concatenate((rows, signed)))
     with np.errstate(over="ignore", invalid="ignore"):
         centre: Array = X.remembered(kind, key, lambda: X.combination(over_all, rows))
-        return np.append(centre, intercept.column * np.sum(signed)) if intercept.in_norm else centre
+        return intercept.combined(centre, np.sum(signed))
 
 
 @ieee_floats()

@@ -243,7 +243,7 @@ class Multinomial:
     def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
         """Return the interval that W and b prove; `slack` is as in `Objective.enclose`."""
         b = self.X.inward(w, b)
-        plane = np.vstack((w, b)) if self.intercept.in_norm else w
+        plane = self.intercept.joined(w, b)
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_in_place(w, b) if self._is_claimed_in_place(slack) else self._facts(w, b, slack)
             share = facts.masses.share
@@ -258,7 +258,7 @@ class Multinomial:
     def _each_block(self, work: Any, w: Array, b: Any) -> Iterator[Any]:
         """Return what `work` returns for the blocks, as one sequence for each part of it."""
         lengths = np.array([bounds.length(column) for column in w.T])
-        shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
+        shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.column)
         return zip(*self.X.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
 
     def _facts_in_place(self, w: Array, b: Any) -> Facts:
@@ -271,7 +271,7 @@ class Multinomial:
 
     def _facts(self, w: Array, b: Any, slack: float) -> Facts:
         """Return the facts from scores that are all in memory."""
-        scores, norms, in_norm = Scores.of(self.X, w), self.X.norms, self.intercept.in_norm
+        scores, norms, column = Scores.of(self.X, w), self.X.norms, self.intercept.column
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
@@ -282,7 +282,7 @@ class Multinomial:
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
             signed[part], paid[part] = found.signed, found.paid
-            by_class, more = found.drifts(s, norms[part] + in_norm) if slack != 1 else (np.zeros((0, self.k)), ())
+            by_class, more = found.drifts(s, norms[part] + column) if slack != 1 else (np.zeros((0, self.k)), ())
             sums = [[bounds.near_sum(np.ascontiguousarray(row)) * rounding for row in terms] for terms in (by_class.T, more)]
             return found.mixed(own, c).sum(axis=0), *sums
 
@@ -293,7 +293,7 @@ class Multinomial:
                 drift = Drift(*(have + sums for have, sums in zip(drift, more, strict=True)))
         v = self.X.remembered("block combination", signed, lambda: self.X.combination(signed))
         used, counted = np.flatnonzero(signed.any(axis=1)), self.c > 0
-        sizes = norms[used] + in_norm
+        sizes = norms[used] + column
         return Facts(
             bounds.near_sum(above),
             bounds.near_sum(paid) if np.isfinite(paid).all() else math.nan,
@@ -329,7 +329,7 @@ class Multinomial:
         r for all rows: with λ = max (1 - N_c/M_c)₊, M = Σ α_i and r = (N - (1-λ)M)/(λΣN), q' = (1-λ)q + λr has Σ C q' = N. The
         entropy decreases by a share of at most λ, and V moves by at most λ√2 Σ C‖x‖.
         """
-        share, v = slack * facts.masses.share, facts.v[: len(plane)]
+        share, v = slack * facts.masses.share, self.intercept.combined(facts.v[: self.X.d], facts.v[self.X.d])
         terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.SUM_BLOCK
         off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
@@ -471,12 +471,12 @@ def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]
 
 
 def _facts_of(
-    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
+    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, column: float
 ) -> tuple[Array, float, Array, Array, int]:
     """Return sums of `Facts` over a block: numbers, the largest ‖A_i‖, sums for each class, V, and the number of rows."""
     s, radius, terms, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
-    sizes, used = norms + in_norm, (found.signed != 0).any(1)
+    sizes, used = norms + column, (found.signed != 0).any(1)
     by_class, drift = found.drifts(s, sizes)
     numbers = (
         losses_above(s, radius * dense_slack(block.d, terms, CLAIM), own, c),
@@ -493,7 +493,7 @@ def _facts_of(
 
 
 def _balances(
-    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
+    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, column: float
 ) -> tuple[Array, Array, Array, int]:
     """Return the numbers of `Balance` for a block, its masses and products, and the number of rows."""
     s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)

@@ -75,7 +75,7 @@ class Objectives:
             whole = np.sum(parts, axis=0)
             longest, share = max(float(sums[-1, 0]) for sums in parts), CLAIM * sum_share(most, len(parts))
             i, column, alpha = map(np.concatenate, zip(*stated, strict=True))
-            combinations = self._combined(given) if given.shape[1] else (v.T if self.intercept.in_norm else v[:-1].T)
+            combinations = self._combined(given) if given.shape[1] else self.intercept.combined(v[:-1], v[-1]).T
 
         @np.errstate(over="ignore", invalid="ignore")
         def optimum_of(j: int) -> Optimum:
@@ -160,7 +160,7 @@ def _sums(
     i, j = xp.where((c > 0) & ~follows)
     scores = RowScores(z, radius, radius * dense_slack(block.d, terms, CLAIM))
     totals = [block.to_host(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
-    longest = np.full(len(totals[0]), float(block.to_host(norms.max())) + kind.in_norm)
+    longest = np.full(len(totals[0]), float(block.to_host(norms.max())) + kind.column)
     signed = alpha * y
     combination = np.empty((block.d + 1, 0))
     if not given.shape[1]:

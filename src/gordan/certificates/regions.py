@@ -45,10 +45,10 @@ BETWEEN, ROUGHLY = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512]), 4.0 ** np.array([1
 class Place:
     """What is proved about the exact minimizer, without the data, as a model file stores it.
 
-    The distance of w to w* is at most `radius`, and that of w* to the `centre` at most `r`. With a penalized intercept this is
-    about (w*, b*), and with several classes about matrices with one column for each. For a free intercept b* + origin·w* is
-    between the two entries of `offset`. With several classes the last entry of `offset` bounds how far the differences of b* +
-    origin·w* between classes are from those of the other entries.
+    The distance of w to w* is at most `radius`, and that of w* to the `centre` at most `r`. If b counts in the norm, this is
+    about (w*, b*/`column`), and with several classes about matrices with one column for each. For a free intercept b* +
+    origin·w* is between the two entries of `offset`. With several classes the last entry of `offset` bounds how far the
+    differences of b* + origin·w* between classes are from those of the other entries.
     """
 
     intercept: Intercept
@@ -102,7 +102,7 @@ class Place:
                 near, origin = self._near(X)
                 sizes = above(distances(near, origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
-            m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
+            m, b = kind.parted(m)
         return certain_label(X, m, b, self._reach_of_rows(X, up(ROOT2 * self.r)))
 
     @ieee_floats()
@@ -115,8 +115,8 @@ class Place:
                 reach, (lo, hi) = _reach(distances(X, origin), self.r), Products.of(X, m).scores(0.0, np.ones(X.n))
                 (least, most), (low, high) = enclosed_product(origin, m), self.offset
                 return below(below(below(lo - most) - reach) + low), above(above(above(hi - least) + reach) + high)
-            m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
-            reach, (lo, hi) = self._reach_of_rows(X, self.r), Products.of(X, m).scores(b, np.ones(X.n))
+            m, b = kind.parted(self.centre)
+            reach, (lo, hi) = self._reach_of_rows(X, self.r), Products.of(X, m).scores(float(b), np.ones(X.n))
             return below(lo - reach), above(hi + reach)
 
     def _near(self, X: Matrix) -> tuple[Matrix, Array]:
@@ -128,7 +128,8 @@ class Place:
     def _reach_of_rows(self, X: Matrix, r: float) -> Array:
         """Return bounds on how far scores of the rows of X are from those of the centre, for planes within r of it."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return _reach(np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if self.intercept.in_norm else X.norms, r)
+            column = self.intercept.column
+            return _reach(np.sqrt(X.norms * X.norms + float(column**2)) * (1 + 8 * U) if column else X.norms, r)
 
 
 def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
@@ -259,7 +260,7 @@ def _slopes(block: Block, y: Any, c: Any, norms: Any, balls: Balls, ends: Any, l
 
 @dataclass(frozen=True, eq=False)
 class _Ball(ABC):
-    """A ball ‖w* - m‖ ≤ r that contains the exact minimizer, or (w*, b*) if the intercept is penalized.
+    """A ball ‖w* - m‖ ≤ r that contains the exact minimizer, or (w*, b*/`column`) if b counts in the norm.
 
     `near` is a b near b* for the rows X of the objective, from which b* is searched, and `radius` bounds the distance of w to w*.
     `origin` and `offset` are those of a `Place`; if they are None, they are found from the data.
@@ -328,7 +329,7 @@ class Region(_Ball):
         """An interval that contains every b*."""
         kind = self.objective.intercept
         if kind.in_norm:
-            low, high = self._entries[-1].tolist()
+            low, high = (kind.column * self._entries[-1]).tolist()
             return low, high
         if not kind.exists:
             return 0.0, 0.0
@@ -380,7 +381,7 @@ class ClassRegion(_Ball):
         """Intervals for the entries of b*, of shape (k, 2)."""
         kind, k = self.objective.intercept, self.objective.k
         if kind.in_norm:
-            found: Array = self._entries[-1]
+            found: Array = kind.column * self._entries[-1]
             return found
         if not kind.exists:
             return np.zeros((k, 2))

@@ -48,16 +48,16 @@ class LossSubject:
 
     @cached_property
     def rows(self) -> Rows:
-        """The signed rows that count, with a column of ones if there is an intercept."""
+        """The signed rows that count, with the column of the intercept if there is one."""
         return self.signed(self.searched)
 
     def signed(self, X: Matrix) -> Rows:
-        """Return the signed rows of X that count, with a column of ones if there is an intercept."""
+        """Return the signed rows of X that count, with the column of the intercept if there is one."""
         problem = replace(self.problem, X=X)
         if not isinstance(self.kept, slice):
             self.problem.require_finite()  # before rows are renumbered, so that an error names the row as given
             problem = problem.part(self.kept)
-        return Rows(problem.storage, problem.signs, constant=self.objective.intercept.exists, threads=self.threads)
+        return Rows(problem.storage, problem.signs, constant=self.objective.intercept.constant(), threads=self.threads)
 
     @property
     def searched(self) -> Matrix:
@@ -104,7 +104,7 @@ class LossQuestion:
 
     @property
     def rows(self) -> Rows:
-        """The signed rows that count, with a column of ones if there is an intercept."""
+        """The signed rows that count, with the column of the intercept if there is one."""
         return self.about.rows
 
     @property
@@ -117,12 +117,12 @@ class LossQuestion:
         return LossEvidence(self)
 
     def inward(self, plane: Array) -> Array:
-        """Return the plane w, b (with b last) as one for `rows`, which may have another origin than those of the user."""
-        return self.about.searched.plane_inward(plane)
+        """Return the plane w, b (with b last) as the w of `rows`, which may have another origin than those of the user."""
+        return self.about.objective.intercept.inward(self.about.searched.plane_inward(plane))
 
     def outward(self, plane: Array) -> Array:
-        """Return the plane of a finder as one for the rows that the user gave."""
-        return self.about.searched.plane_outward(plane)
+        """Return the w of a finder as a plane w, b for the rows that the user gave."""
+        return self.about.searched.plane_outward(self.about.objective.intercept.outward(plane))
 
     @property
     def c(self) -> Array:

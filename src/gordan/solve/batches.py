@@ -96,8 +96,8 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
     intercept, X = evidence.intercept, evidence.X
     if not len(at):
         return at
-    R = math.hypot(float(np.max(evidence.problem.X.norms)), intercept.exists)
-    constant = 0.0 if not intercept.exists else 1 / R if intercept.in_norm else 1.0
+    R = math.hypot(float(np.max(evidence.problem.X.norms)), intercept.constant())
+    constant = intercept.constant(R)
     rows = Coordinates.of(X / R, constant, intercept.grouped)
     few = rows
     if len(X) > rows.B.shape[1]:
@@ -209,7 +209,8 @@ class _TableSearch:
         p = _over_all_rows(p / norms, own, len(rows.B))
         w, b = rows.plane(z)
         W, b, P = w.T, b * self.R, np.ascontiguousarray(p.T)
-        length = np.sqrt(np.sum(W * W, axis=0) + (b * b if evidence.intercept.in_norm else 0.0))
+        own = evidence.intercept.joined(W, b)[len(W) :]  # b as it counts in the norm, if it does
+        length = np.sqrt(np.sum(W * W, axis=0) + np.sum(own * own, axis=0))
         W, b = np.ascontiguousarray(W / length), b / length
         if evidence.intercept.grouped:  # midway between the classes
             Y = evidence.signs.T[at].astype(np.float64)
@@ -482,15 +483,15 @@ def least_losses(
             W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent, start)
         except KeyboardInterrupt as stop:
             if isinstance(stop, Interrupted):
-                found[lo : lo + size] = stop.planes.T
+                found[lo : lo + size] = intercept.outward(stop.planes).T
             raise Interrupted(found.T) from None
         found[lo : lo + size] = W.T
     return found, steps, asked
 
 
 def unsigned_rows(problem: Problem, intercept: Intercept, budget: Budget) -> Rows:
-    """Return the rows of a problem without the signs of a label vector."""
-    return Rows(problem.storage, np.ones(problem.X.n, np.int8), constant=intercept.exists, threads=budget.threads)
+    """Return the rows of a problem without the signs of a label vector, with the column of the intercept if there is one."""
+    return Rows(problem.storage, np.ones(problem.X.n, np.int8), constant=intercept.constant(), threads=budget.threads)
 
 
 def rough_planes(problem: Problem, signs: Array, asked: Objectives, budget: Budget) -> Array:
@@ -536,7 +537,7 @@ def _in_stacks(
 
     plain: Any = storage.plain() if space is None else space.L
     X = np.asarray(plain.toarray() if storage.sparse else plain)
-    A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
+    A = np.ascontiguousarray(np.column_stack((X, np.full(n, intercept.constant()))) if intercept.exists else X)
     J = np.ones(A.shape[1])
     J[-1] = not intercept.grouped
     found, steps = np.full((k, intercept.columns(problem.X.d)), math.nan), np.zeros(k, np.int64)
@@ -544,7 +545,7 @@ def _in_stacks(
     def stack(lo: int, hi: int) -> None:
         blas_has_room()
         W, steps[lo:hi] = _least_loss(A, signs.T[lo:hi].astype(np.float64), asked.loss, asked.c, J, tol, spent)
-        found[lo:hi] = W if space is None else space.plane(W.T, refined=2).T
+        found[lo:hi] = intercept.outward(W.T if space is None else space.plane(W.T, refined=2)).T
 
     size = stack_size(*A.shape)
     ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
@@ -560,10 +561,12 @@ def _by_passes(
     table: block_newton.Table, asked: Objectives, tol: float, spent: Spent, start: Array | None = None
 ) -> tuple[Array, Array, Objectives]:
     """Return the planes and steps of a block of label vectors, and the objectives with the smoothing of a hinge."""
+    intercept, start = asked.intercept, None if start is None else asked.intercept.inward(start)
     if asked.loss.smooth:
-        return *block_newton.planes(table, tol, spent, start), asked
+        W, steps = block_newton.planes(table, tol, spent, start)
+        return intercept.outward(W), steps, asked
     W, steps, smoothed = block_newton.hinge_planes(table, tol, start, None)
-    return W, steps, replace(asked, smoothing=block_newton.stated(smoothed))
+    return intercept.outward(W), steps, replace(asked, smoothing=block_newton.stated(smoothed))
 
 
 def _few(n: int, d: int) -> bool:

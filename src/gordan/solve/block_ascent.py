@@ -66,7 +66,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
     """
     n, k = signs.shape
     squares = rows.squares() - float(rows.constant) ** 2
-    column = 0.0 if not kind.exists else math.sqrt(float(np.mean(squares))) if kind.grouped else 1.0
+    column = 0.0 if not kind.exists else math.sqrt(float(np.mean(squares))) if kind.grouped else kind.constant()
     threads = budget.threads or available()
     found = Together(np.zeros((k, rows.d)), np.zeros((n, k)), np.zeros(k, np.int64))
     halted = threading.Event()
@@ -126,8 +126,9 @@ def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Arra
     """
     y, scores, alpha = ascent.signs, ascent.scores(), ascent.weights
     cost, b = c[:, None] * abs(y), ascent.intercepts.copy()
-    own = np.sum(y * alpha, axis=0)  # b of the combination
-    penalty = float(kind.in_norm)
+    column = kind.column
+    own = column**2 * np.sum(y * alpha, axis=0)  # b of the combination
+    penalty = column**-2 if column else 0.0
     for _ in range(TUNING.steps if kind.exists else 0):
         short = np.maximum(1.0 - y * (scores + b), 0.0)
         slope = penalty * b - 2.0 * np.sum(cost * y * short, axis=0)

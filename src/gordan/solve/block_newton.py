@@ -158,9 +158,10 @@ class Table:
         return step, np.full(len(g), apart.any() and np.isfinite(step).all())
 
     def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False, over_rows: tuple[Any, ...] = ()) -> list[Array]:
-        """Return the sums of `work` over the rows for the planes W, with b as their last row, and its further arguments."""
-        if not self.rows.constant:
-            W = np.vstack((W, np.zeros((1, W.shape[1]))))
+        """Return the sums of `work` over the rows for the planes W, which it gets with b as the last row, and its arguments."""
+        constant = self.rows.constant
+        if constant != 1:
+            W = np.vstack((W[:-1], constant * W[-1:]) if constant else (W, np.zeros((1, W.shape[1]))))
         begin = time.perf_counter()
         found = self.rows.reduce(work, over_rows or (self.Y, self.c), (W, *more, self.loss), rough=rough)
         self.pace = max(time.perf_counter() - begin, 0.5 * self.pace)
@@ -180,9 +181,9 @@ class Table:
         z = y * scores
         return np.asarray(c * self.loss.curvature(z, self.loss.weight(z)))
 
-    def columns(self, sums: Array, constant: Array) -> Array:
+    def columns(self, sums: Array, mass: Array) -> Array:
         """Return Aᵀq from Xᵀq and Σ q."""
-        return np.vstack((sums, constant)) if self.rows.constant else sums
+        return np.vstack((sums, self.rows.constant * mass)) if self.rows.constant else sums
 
     def at(self, W: Array, todo: Array) -> Point:
         """Return values and gradients at the planes W of these label vectors."""
@@ -560,8 +561,10 @@ class Preconditioner:
         # the second derivatives at w = 0 are the same for all label vectors; but those of a smoothed hinge are 0 there
         own = made or len(todo) == 1 or isinstance(self.table.loss, SmoothHinge)
         at = W[:, todo] if own else 0.0 * W[:, todo]
-        products, column, total = self.table.reduce(self.table.work.moments, at, todo, rough=True)
-        H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
+        H, sums, mass = self.table.reduce(self.table.work.moments, at, todo, rough=True)
+        if rows.constant:
+            column = rows.constant * sums[:, None]
+            H = np.block([[H, column], [column.T, np.full((1, 1), rows.constant**2 * mass)]])
         H = H + np.diag(self.table.J[:, 0])
         if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
             self.shared, self.fresh, self.used = rows.storage.solving(H), math.nan, 0

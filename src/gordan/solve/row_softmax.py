@@ -86,7 +86,7 @@ class RowSoftmaxNewton:
     def _gram(self, Q: Array) -> Array:
         """Return AAᵀQ, without the column of a free intercept."""
         found = gram_product(self.rows, Q)
-        return found if self.free or not self.rows.constant else found + Q.sum(axis=0)
+        return found if self.free or not self.rows.constant else found + self.rows.constant**2 * Q.sum(axis=0)
 
     def step(self, look: Look, enough: float) -> bool:
         """Take one step from the planes that were looked at towards a gradient of size `enough`; return whether W changed."""

@@ -113,8 +113,7 @@ def _interior(question: Question, planes: bool) -> Iterator[Proposal]:
 def _interior_of(question: Question, rows: Array, planes: bool) -> Iterator[Proposal]:
     problem, intercept, unit = question.counted, question.margin.intercept, question.unit_rows
     X = Rows(problem.storage, np.ones(problem.X.n, np.int8), scale=1 / unit.R).take(rows).dense()
-    constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
-    for w, b, weights in answers(X, problem.signs[rows], constant, intercept.grouped, planes):
+    for w, b, weights in answers(X, problem.signs[rows], intercept.constant(unit.R), intercept.grouped, planes):
         p = np.zeros(problem.X.n)
         p[rows] = weights
         support = np.flatnonzero(p) if w is None else None
