@@ -1,8 +1,9 @@
 """The three kinds of intercept, and what each means for rows, norms, weights and words.
 
 A new kind is a new member here: which column it adds to A, hence whether b counts in the norm of w, and how the weights p split
-into groups with a fixed mass each. The rest of the package asks a kind for these properties and compares no kinds, except that
-some code chooses one, as defaults are. `certificates/standalone.py` implements the kinds once more, because it shares no code.
+into groups with a fixed mass each. The rest of the package asks a kind for these properties. It compares kinds in two places:
+a command leaves out an option that is the default, and a certificate of an ordinal model has a free intercept.
+`certificates/standalone.py` implements the kinds once more, because it shares no code.
 """
 
 from __future__ import annotations

@@ -101,15 +101,15 @@ class Objectives:
 
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
         """Return the places of the minimizers, as `Region.place` does for one; b are the intercepts of the planes."""
-        kind, origin, ends = self.intercept, np.zeros(self.X.d), np.zeros((len(optima), 2))
+        intercept, origin, ends = self.intercept, np.zeros(self.X.d), np.zeros((len(optima), 2))
         radii, balls = zip(*_of_planes(lambda j: (optima[j].radius, optima[j].ball), len(optima), self.X.d), strict=True)
-        if kind.grouped:
+        if intercept.grouped:
             centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
             origin, own_origin = origin_of(self.X, self.c > 0)
             step, near = self._rows_at_a_time(len(balls)), self.X.inward(np.array([optimum.w for optimum in optima]).T, b)
             ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, own_origin, CLAIM, step).offsets(near)
         facts = zip(radii, balls, ends, strict=True)
-        return [Place(kind, radius, own, offset, origin, m) for radius, (m, own), offset in facts]
+        return [Place(intercept, radius, own, offset, origin, m) for radius, (m, own), offset in facts]
 
 
 def _of_planes(work: Callable[[int], Found], k: int, d: int) -> list[Found]:
@@ -131,7 +131,7 @@ class Planes(NamedTuple):
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, given: Any, planes: Planes, loss: Loss, kind: Intercept
+    block: Block, y: Any, c: Any, norms: Any, given: Any, planes: Planes, loss: Loss, intercept: Intercept
 ) -> tuple[Array, Array, int, tuple[Array, ...]]:
     """Return sums over the rows of a block, a combination of the rows, their number, and the weights to be stated.
 
@@ -159,8 +159,8 @@ def _sums(
         follows = none
     i, j = xp.where((c > 0) & ~follows)
     scores = RowScores(z, radius, radius * dense_slack(block.d, terms, CLAIM))
-    totals = [block.to_host(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
-    longest = np.full(len(totals[0]), float(block.to_host(norms.max())) + kind.column)
+    totals = [block.to_host(added(each)) for each in row_terms(loss, intercept, scores, y, c, alpha, norms, follows)]
+    longest = np.full(len(totals[0]), float(block.to_host(norms.max())) + intercept.column)
     signed = alpha * y
     combination = np.empty((block.d + 1, 0))
     if not given.shape[1]:

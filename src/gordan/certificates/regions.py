@@ -96,26 +96,26 @@ class Place:
         if self.centre.ndim == 1:
             low, high = self.scores(X)
             return np.where(low > 0, 1, np.where(high < 0, 0, -1))
-        kind, m = self.intercept, self.centre
+        intercept, m = self.intercept, self.centre
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
-            if kind.grouped:
+            if intercept.grouped:
                 near, origin = self._near(X)
                 sizes = above(distances(near, origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
-            m, b = kind.parted(m)
+            m, b = intercept.parted(m)
         return certain_label(X, m, b, self._reach_of_rows(X, up(ROOT2 * self.r)))
 
     @ieee_floats()
     def scores(self, X: Matrix) -> tuple[Array, Array]:
         """Return lower and upper bounds on x·w* + b* for the rows of X, for one plane."""
-        kind = self.intercept
+        intercept = self.intercept
         with np.errstate(over="ignore", invalid="ignore"):
-            if kind.grouped:  # (x - origin)·w* and b* + origin·w*
+            if intercept.grouped:  # (x - origin)·w* and b* + origin·w*
                 (X, origin), m = self._near(X), self.centre
                 reach, (lo, hi) = _reach(distances(X, origin), self.r), Products.of(X, m).scores(0.0, np.ones(X.n))
                 (least, most), (low, high) = enclosed_product(origin, m), self.offset
                 return below(below(below(lo - most) - reach) + low), above(above(above(hi - least) + reach) + high)
-            m, b = kind.parted(self.centre)
+            m, b = intercept.parted(self.centre)
             reach, (lo, hi) = self._reach_of_rows(X, self.r), Products.of(X, m).scores(float(b), np.ones(X.n))
             return below(lo - reach), above(hi + reach)
 
@@ -327,11 +327,11 @@ class Region(_Ball):
     @ieee_floats()
     def intercept(self) -> tuple[float, float]:
         """An interval that contains every b*."""
-        kind = self.objective.intercept
-        if kind.in_norm:
-            low, high = (kind.column * self._entries[-1]).tolist()
+        intercept = self.objective.intercept
+        if intercept.in_norm:
+            low, high = (intercept.column * self._entries[-1]).tolist()
             return low, high
-        if not kind.exists:
+        if not intercept.exists:
             return 0.0, 0.0
         length = bounds.length(self._origin)
         shift, away = enclosed_product(self._origin, self.m), up(self.r * length) if length > 0 else 0.0
@@ -379,11 +379,11 @@ class ClassRegion(_Ball):
     @ieee_floats()
     def intercept(self) -> Array:
         """Intervals for the entries of b*, of shape (k, 2)."""
-        kind, k = self.objective.intercept, self.objective.k
-        if kind.in_norm:
-            found: Array = kind.column * self._entries[-1]
+        intercept, k = self.objective.intercept, self.objective.k
+        if intercept.in_norm:
+            found: Array = intercept.column * self._entries[-1]
             return found
-        if not kind.exists:
+        if not intercept.exists:
             return np.zeros((k, 2))
         length, b = bounds.length(self._origin), self._offset
         with np.errstate(over="ignore", invalid="ignore"):

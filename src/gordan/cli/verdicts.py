@@ -225,7 +225,7 @@ def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[st
     X, names, weights = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
     if data.named.weight is not None:
         X, names, weights = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
-    constant = "fit_intercept=False, " if intercept is Intercept.NONE else ""
+    constant = "" if intercept.exists else "fit_intercept=False, "
     lines = [
         f"t = gordan.io.read({_python_literal(str(source.file))}{asked})",
         *([] if data.named.weight is None else [f"k = t.names.index({_python_literal(data.named.weight)})"]),

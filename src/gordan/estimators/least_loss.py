@@ -277,8 +277,8 @@ def places_of(model: Model) -> list[Place] | None:
     if model.places is None:
         return None
     classes = len(model.classes) if model.kind == "multinomial" else None
-    kind, d = Intercept(model.intercept_kind), model.coef.shape[1]
-    return [Place.of_row(row, kind, d, classes) for row in model.places]
+    intercept, d = Intercept(model.intercept_kind), model.coef.shape[1]
+    return [Place.of_row(row, intercept, d, classes) for row in model.places]
 
 
 def least_planes(model: Model) -> list[LeastPlane]:

@@ -59,14 +59,14 @@ class Together:
         return int((self.alpha > 0).sum(axis=0).max(initial=0)) <= MOST_WEIGHTS
 
 
-def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: float, budget: Budget) -> Together:
+def ascend_together(rows: Rows, signs: Array, c: Array, intercept: Intercept, tol: float, budget: Budget) -> Together:
     """Minimize ½‖w‖² + Σ C_i (1 - y_i(x_i·w + b))₊² for each column of signs; the rows come without signs.
 
     If the largest number of epochs is not enough for a plane, it is NaN, unless the time is up.
     """
     n, k = signs.shape
     squares = rows.squares() - float(rows.constant) ** 2
-    column = 0.0 if not kind.exists else math.sqrt(float(np.mean(squares))) if kind.grouped else kind.constant()
+    column = 0.0 if not intercept.exists else math.sqrt(float(np.mean(squares))) if intercept.grouped else intercept.constant()
     threads = budget.threads or available()
     found = Together(np.zeros((k, rows.d)), np.zeros((n, k)), np.zeros(k, np.int64))
     halted = threading.Event()
@@ -75,10 +75,10 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
 
     def work(lo: int, hi: int) -> None:
         own = np.ascontiguousarray(signs[:, lo:hi])
-        ascent = BlockAscent(rows, own, squares, 0.5 / c, column, kind.grouped, budget.seed)
-        epochs, b, alpha, near = _run(ascent, c, kind, max(tol, TUNING.least_tol), budget, halted)
+        ascent = BlockAscent(rows, own, squares, 0.5 / c, column, intercept.grouped, budget.seed)
+        epochs, b, alpha, near = _run(ascent, c, intercept, max(tol, TUNING.least_tol), budget, halted)
         found.planes[lo:hi, : rows.storage.d], found.epochs[lo:hi], found.alpha[:, lo:hi] = ascent.planes, epochs, alpha
-        if kind.exists:
+        if intercept.exists:
             found.planes[lo:hi, -1] = b
         if not budget.spent:  # other methods find better planes
             found.planes[lo:hi][~near] = math.nan
@@ -94,7 +94,7 @@ def ascend_together(rows: Rows, signs: Array, c: Array, kind: Intercept, tol: fl
 
 @np.errstate(all="ignore")
 def _run(
-    ascent: BlockAscent, c: Array, kind: Intercept, tol: float, budget: Budget, halted: threading.Event
+    ascent: BlockAscent, c: Array, intercept: Intercept, tol: float, budget: Budget, halted: threading.Event
 ) -> tuple[int, Array, Array, Array]:
     """Run epochs until the gap of every label vector is narrow enough, or is not expected to be in time.
 
@@ -111,7 +111,7 @@ def _run(
             earlier = wide
         over = epochs == TUNING.epochs or halted.is_set() or budget.spent
         if over or not ((wide > 1) & ~hopeless).any():
-            b, alpha, left = _finish(ascent, c, kind)
+            b, alpha, left = _finish(ascent, c, intercept)
             near = left <= enough * value
             if over or (near | hopeless).all():
                 break
@@ -119,17 +119,17 @@ def _run(
 
 
 @np.errstate(all="ignore")
-def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Array, Array]:
+def _finish(ascent: BlockAscent, c: Array, intercept: Intercept) -> tuple[Array, Array, Array]:
     """Return the best b for each plane, feasible weights, and the gap between their values.
 
     The b of an epoch depends mostly on its last rows, and has a larger value. If b is free, both classes must have the same mass.
     """
     y, scores, alpha = ascent.signs, ascent.scores(), ascent.weights
     cost, b = c[:, None] * abs(y), ascent.intercepts.copy()
-    column = kind.column
+    column = intercept.column
     own = column**2 * np.sum(y * alpha, axis=0)  # b of the combination
     penalty = column**-2 if column else 0.0
-    for _ in range(TUNING.steps if kind.exists else 0):
+    for _ in range(TUNING.steps if intercept.exists else 0):
         short = np.maximum(1.0 - y * (scores + b), 0.0)
         slope = penalty * b - 2.0 * np.sum(cost * y * short, axis=0)
         bend = penalty + 2.0 * np.sum(cost * (short > 0), axis=0)
@@ -137,7 +137,7 @@ def _finish(ascent: BlockAscent, c: Array, kind: Intercept) -> tuple[Array, Arra
         b = b + step
         if (np.abs(slope) <= TUNING.level * (1.0 + bend)).all():
             break
-    if kind.grouped:
+    if intercept.grouped:
         alpha = with_equal_masses(alpha, y)
     z = y * (scores + b)
     left = np.maximum(1.0 - z, 0.0) - 0.5 * alpha / np.where(cost > 0, cost, 1.0)

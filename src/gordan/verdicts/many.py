@@ -171,17 +171,23 @@ class ManyLosses(Many[LossResult]):
 
 
 def separate_many(
-    X: Any, Y: Any, device: str | None, budget: Budget, kind: Intercept, tol: float, callback: Callable[[Verdict], object] | None
+    X: Any,
+    Y: Any,
+    device: str | None,
+    budget: Budget,
+    intercept: Intercept,
+    tol: float,
+    callback: Callable[[Verdict], object] | None,
 ) -> ManyVerdicts:
     """Decide for each column of Y whether a plane separates its classes."""
-    columns = _Columns[Verdict](*_read(X, Y, device), kind, budget)
+    columns = _Columns[Verdict](*_read(X, Y, device), intercept, budget)
     columns.whole.require_finite()
     columns.settle_one_sign()
     if callback is None:
         columns.search(ROUGH_WIDTH)
     for j in columns.each_open():
         part, rows = columns.problem(j).counted()
-        found = verdict_of(part, kind, tol, columns.own_budget(), columns.stopping(callback))
+        found = verdict_of(part, intercept, tol, columns.own_budget(), columns.stopping(callback))
         columns.record(j, found if rows is None else _about_all_rows(found, rows, columns.problem(j)))
         columns.stopped |= found._stopped
     for j in columns.each_open(in_time=False):
@@ -218,18 +224,18 @@ def maximize_many_margins(
 
 
 def margins_together(
-    X: Any, Y: Array, kind: Intercept, tol: float, budget: Budget, *, all_or_none: bool
+    X: Any, Y: Array, intercept: Intercept, tol: float, budget: Budget, *, all_or_none: bool
 ) -> tuple[dict[int, MarginResult], list[int]]:
     """Find the largest margins, within `tol`, of those columns of Y that are separable, solving all columns together.
 
     Returns them by the number of the column, and the numbers of the columns that do not seem to be separable, for which no
     witness is looked for. With `all_or_none` no margins are returned if there is such a column.
     """
-    columns = _Columns[MarginResult](*_read(X, Y, None), kind, budget)
+    columns = _Columns[MarginResult](*_read(X, Y, None), intercept, budget)
     without = columns.search(SEARCH_SHARE * tol, tol, all_or_none=all_or_none)
     decided = np.flatnonzero(~columns.open & np.isfinite(columns.b)).tolist()
     share = (time.perf_counter() - budget.started) / max(1, len(decided))
-    options = MarginOptions(kind, 2.0, None, AUTO, tol, None, None)
+    options = MarginOptions(intercept, 2.0, None, AUTO, tol, None, None)
     return {j: _margin_from_batch(columns, options, share, j) for j in decided}, without
 
 
@@ -420,8 +426,8 @@ class _Columns(Generic[One]):
     `open` marks the columns that are not yet decided, `intervals` are those of the margins or of the least losses.
     """
 
-    def __init__(self, problem: Problem, signs: Array, kind: Intercept, budget: Budget) -> None:
-        self.whole, self.signs, self.kind, self.budget = problem, signs, kind, budget
+    def __init__(self, problem: Problem, signs: Array, intercept: Intercept, budget: Budget) -> None:
+        self.whole, self.signs, self.intercept, self.budget = problem, signs, intercept, budget
         k = signs.shape[1]
         self.w, self.b = np.full((problem.X.d, k), math.nan), np.full(k, math.nan)
         self.intervals, self.open = np.column_stack((np.zeros(k), np.full(k, math.inf))), np.ones(k, dtype=bool)
@@ -444,7 +450,7 @@ class _Columns(Generic[One]):
     def settle_one_sign(self) -> None:
         """Settle columns of one sign, which w = 0 and a free intercept of that sign separate at any distance."""
         one = np.flatnonzero(_have_one_sign(self.signs))
-        if self.kind.grouped and len(one):
+        if self.intercept.grouped and len(one):
             self.w[:, one], self.b[one] = 0.0, np.where((self.signs[:, one] > 0).any(axis=0), 1.0, -1.0)
             self.intervals[one], self.open[one] = math.inf, False
 
@@ -455,11 +461,11 @@ class _Columns(Generic[One]):
         stay open. With `all_or_none` all columns stay open if one does not seem to be separable.
         """
         without: Array = np.empty(0, np.int64)
-        if not self.open.any() or not batches.applies(self.whole, self.kind):
+        if not self.open.any() or not batches.applies(self.whole, self.intercept):
             return []
         plain = self.whole.storage.plain()
         X = np.array(plain.toarray() if self.whole.storage.sparse else plain, order="C")
-        self.evidence = evidence = TableEvidence(self.whole, self.signs, self.kind, X)
+        self.evidence = evidence = TableEvidence(self.whole, self.signs, self.intercept, X)
         try:
             with blas_threads(self.whole.storage.entries):
                 without = batches.search(evidence, np.flatnonzero(self.open), self.budget, enough, all_or_none=all_or_none)
@@ -486,7 +492,7 @@ class _Columns(Generic[One]):
                 break
             own = finite[lo : lo + size]
             whole = len(own) == len(planes)
-            W, b = self.kind.plane_of((planes if whole else planes[own]).T)
+            W, b = self.intercept.plane_of((planes if whole else planes[own]).T)
             b = np.zeros(len(own)) + b
             some = objectives if whole else objectives.columns(own)
             for j, w, offset, optimum in zip(own.tolist(), W.T, b, some.enclose(W, b), strict=True):
@@ -566,7 +572,7 @@ class _Columns(Generic[One]):
     def rough_planes(self, starts: Any, table: Objectives, searched: Problem) -> Array:
         """Return planes of all columns, which are proved before each column is solved: its start, or one of part of the rows."""
         if starts is not None:
-            return np.array([plane_of_start(start, self.kind, self.whole.X.d) for start in starts])
+            return np.array([plane_of_start(start, self.intercept, self.whole.X.d) for start in starts])
         found = batches.rough_planes(searched, self.signs, table, self.search_budget)
         return searched.X.plane_outward(found.T).T
 
@@ -627,7 +633,7 @@ class _Columns(Generic[One]):
         """Return the proof for column j, and the witness in it. For labels of one sign it is w = 0 and b alone."""
         if self.evidence is None or not self.evidence.decided[j]:
             head = Certificate(
-                "separator", self.kind.value, self.whole.classes, (self.whole.X.n, self.whole.X.d), b=float(self.b[j])
+                "separator", self.intercept.value, self.whole.classes, (self.whole.X.n, self.whole.X.d), b=float(self.b[j])
             )
             return Proof(head, self.w[:, j].copy()), None
         proof = self.evidence.proof(j, kind)

@@ -178,22 +178,22 @@ def separate(
     >>> gordan.separate([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).witness
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
-    kind, tol, callback = Intercept.of(intercept), positive(tol, "tol"), check_callback(callback, "verdict")
+    asked, tol, callback = Intercept.of(intercept), positive(tol, "tol"), check_callback(callback, "verdict")
     budget = budget_of(max_iter, time_limit, random_state)
     if is_table(X, y):
         from gordan.verdicts.many import separate_many
 
-        return separate_many(X, y, device, budget, kind, tol, callback)
+        return separate_many(X, y, device, budget, asked, tol, callback)
     problem = Problem.of(X, y, device).nearby().watched(X)
     problem.require_finite()
-    return verdict_of(problem, kind, tol, budget, callback)
+    return verdict_of(problem, asked, tol, budget, callback)
 
 
 def verdict_of(
-    problem: Problem, kind: Intercept, tol: float, budget: Budget, callback: Callable[[Verdict], object] | None
+    problem: Problem, intercept: Intercept, tol: float, budget: Budget, callback: Callable[[Verdict], object] | None
 ) -> Verdict:
     """Return the verdict on one problem, whose X must be finite."""
-    question = Question(Subject(problem, Margin(problem.X, problem.signs, kind), budget.threads), Asks.SIGN, budget)
+    question = Question(Subject(problem, Margin(problem.X, problem.signs, intercept), budget.threads), Asks.SIGN, budget)
     with blas_threads(problem.storage.entries):
         evidence = answer(question, None if callback is None else lambda found: callback(_verdict(found, 0.0)))
     return replace(_verdict(evidence, tol), _stopped=evidence.effort.stopped)
