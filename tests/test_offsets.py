@@ -14,7 +14,7 @@ from loss_oracle import BITS, Data, minimum
 from loss_problems import KINDS, LOSSES, enclosure_faults, matrix, region_faults, rough
 
 import gordan
-from gordan.certificates.matrix import FAR, Matrix, far_origin
+from gordan.certificates.matrix import MIN_OFFSET_RATIO, Matrix, far_origin
 from gordan.certificates.regions import Place
 from gordan.intercepts import Intercept
 from gordan.rows import memory, stored
@@ -74,9 +74,13 @@ def column(low, high):
 @pytest.mark.parametrize(
     ("X", "is_centred"),
     [
-        (column(FAR, FAR + 1), True),
-        (column(FAR, math.nextafter(FAR + 1, math.inf)), False),
-        (column(-FAR - 1, -FAR), True),
+        (column(MIN_OFFSET_RATIO, MIN_OFFSET_RATIO + 1), True),
+        (column(MIN_OFFSET_RATIO, math.nextafter(MIN_OFFSET_RATIO + 1, math.inf)), False),
+        (column(-MIN_OFFSET_RATIO - 1, -MIN_OFFSET_RATIO), True),
+        (column(1e5, 1.5e5), True),  # far enough for a smaller ratio
+        (column(1e5, math.nextafter(1.5e5, math.inf)), False),
+        (column(0.9e5, 1.2e5), False),
+        (column(1.2e9, 1.7e9), True),  # timestamps of fifteen years
         (column(100, 200), False),
         (column(100, math.nextafter(200, math.inf)), False),
         (column(-1, 100), False),
@@ -95,6 +99,14 @@ def test_what_is_far(X, is_centred):
         again = far_origin(Matrix(stored(other)))
         assert again is None if found is None else (again == found).all()
     assert found is None or far_origin(Matrix(stored(X[10:20]))) is not None
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_timestamps_of_three_years_are_solved(loss):
+    r = np.random.default_rng(0)
+    y = r.integers(0, 2, 500)
+    X = np.column_stack((r.normal(size=(500, 3)) + y[:, None], 1.6e9 + r.integers(0, 94_608_000, 500)))
+    assert gordan.minimize_loss(X, y, loss=loss, tol=2e-4).status == "solved"
 
 
 def test_entries_that_are_not_finite_or_not_stored():

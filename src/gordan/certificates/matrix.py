@@ -41,10 +41,13 @@ LEAST_SPLIT = 2.0**-900
 # The number of rows that `added` sums up before it adds these partial sums.
 ROWS_AT_ONCE = 256
 ALL = slice(None)
-# A column is centred if its distance from 0 is at least FAR times its spread, and more than NEAR, the constant of the intercept:
-# a gap that rounding leaves grows with the square of the distance, and would be 1e-8 or so for a distance of FAR. FAR must be at
-# least 1 for differences to be exact. Whether any column may be that far is seen in SAMPLE rows.
-FAR, NEAR, SAMPLE = 64.0, 1.0, 16
+# A column is centred if its distance from 0 is at least this many times its spread, and more than the constant of the intercept:
+# the gap that rounding leaves grows with the square of the distance. For a large distance, as that of timestamps, a smaller ratio
+# suffices. Ratios must be at least 1 for differences to be exact.
+MIN_OFFSET_RATIO, MIN_OFFSET = 64.0, 1.0
+MIN_LARGE_OFFSET_RATIO, LARGE_OFFSET = 2.0, 1e5
+# The number of rows in which it is seen whether any column may be that far from 0.
+SAMPLED_ROWS = 16
 # X is copied if it has at most this many bytes, so that the caller may change it after a proof.
 MOST_COPIED_BYTES = 1 << 20
 # The vector for which results are remembered that depend on X alone.
@@ -259,7 +262,7 @@ def far_origin(X: Matrix) -> Array | None:
     """
     storage, columns, low, high = X.storage, None, np.empty(0), np.empty(0)
     scattered = storage.in_memory or storage.mapped or storage.on_device  # elsewhere, reading single rows may read everything
-    sample = np.arange(min(SAMPLE, X.n))
+    sample = np.arange(min(SAMPLED_ROWS, X.n))
     for _, own, values in storage.each_row(np.unique(sample * (X.n - 1) // max(1, len(sample) - 1)) if scattered else sample):
         if columns is None:
             columns, low, high = own, values, values
@@ -284,7 +287,9 @@ def _nearest_if_far(low: Array, high: Array) -> Array:
     """Return the end nearest to 0 of each interval, or 0 if it is not far from 0 for the length; NaN is not."""
     with np.errstate(over="ignore", invalid="ignore"):
         nearest = np.where(low > 0, low, high)
-        return np.where((np.abs(nearest) > NEAR) & (np.abs(nearest) >= FAR * (high - low)), nearest, 0.0)
+        distance = np.abs(nearest)
+        ratio = np.where(distance >= LARGE_OFFSET, MIN_LARGE_OFFSET_RATIO, MIN_OFFSET_RATIO)
+        return np.where((distance > MIN_OFFSET) & (distance >= ratio * (high - low)), nearest, 0.0)
 
 
 # ---- work on one block of rows, done where the block is stored ----------------------------------------------------------
