@@ -285,7 +285,7 @@ def test_starts_weights_and_checkpoints(loss, tmp_path):
     first = gordan.minimize_loss(
         Z, y, loss=loss, max_iter=1, checkpoint=file, callback=lambda moment: seen.append(moment.w_out) and None
     )
-    assert first.status == "iteration-limit" or first.gap <= 1e-4
+    assert first.status == "iteration-limit"
     resumed = gordan.minimize_loss(Z, y, loss=loss, checkpoint=file)
     assert resumed.status == "solved"
     assert resumed.n_iter >= first.n_iter
