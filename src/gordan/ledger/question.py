@@ -93,7 +93,7 @@ class Budget:
     """How much effort an answer may cost.
 
     `started` and `deadline` are times of `time.perf_counter`; `pace` returns what work costs, as measured in this call, if there
-    is a deadline.
+    is a deadline. `within` is the time of the budget that this one was made from, which is asked about what is refused here.
     """
 
     started: float
@@ -102,6 +102,7 @@ class Budget:
     threads: int | None = None
     seed: int = 1
     pace: Callable[[], Pace] = unknown
+    within: Deadline | None = None
 
     def paced(self, rows: Rows, vectors: int = 1, on_host: float = ON_HOST) -> Budget:
         """Return the budget with the pace of passes over these rows, and with time reserved for the proof.
@@ -116,15 +117,24 @@ class Budget:
         measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
         overrun = _allowed_overrun(limit)
         if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
-            return replace(self, pace=measure)
+            return replace(self, pace=measure, within=self.time)
         pace = measure()
         reserve = min(MAX_SHARE_FOR_PROOF * limit, max(0.0, PROOF_PASSES * pace.entry * rows.entries * vectors - overrun))
-        return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
+        return replace(self, deadline=self.deadline - reserve, pace=lambda: pace, within=self.time)
 
     @cached_property
     def time(self) -> Deadline:
         """The deadline as an object that says whether it leaves time for some work."""
-        return Deadline(self.deadline, self.pace)
+        return Deadline(self.deadline, self.pace, self.within)
+
+    @cached_property
+    def time_to_prove(self) -> Deadline:
+        """The deadline of a last step and its proof, which may end a little later than the search."""
+        return Deadline(self._latest, self.pace, self.time)
+
+    @property
+    def _latest(self) -> float:
+        return self.deadline + _allowed_overrun(self.deadline - self.started)
 
     @property
     def spent(self) -> bool:
@@ -134,7 +144,7 @@ class Budget:
     @property
     def overrun(self) -> bool:
         """Whether the time is up by more than is allowed for the end of a proof."""
-        return time.perf_counter() >= self.deadline + _allowed_overrun(self.deadline - self.started)
+        return time.perf_counter() >= self._latest
 
     @property
     def short(self) -> bool:

@@ -47,7 +47,7 @@ def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator
     rhs = fmpq_mat(k + 1, 1, [fmpq(0)] * k + [fmpq(1)])
     inverse = fmpq_mat(k + 1, k + 1, [fmpq(int(i == j)) for i in range(k + 1) for j in range(k + 1)])
     basis = [m + i for i in range(k + 1)]  # the artificial variables; m + i costs 1
-    while not deadline.passed:
+    while deadline.affords(0.0):
         cost = fmpq_mat(1, k + 1, [fmpq(int(variable >= m)) for variable in basis])
         y, x = cost * inverse, inverse * rhs
         entering = next((j for j in range(m) if j not in basis and (y * columns[j])[0, 0] > 0), None)
@@ -57,7 +57,6 @@ def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator
         leaving = min((i for i in range(k + 1) if u[i, 0] > 0), key=lambda i: (x[i, 0] / u[i, 0], basis[i]))
         inverse = _pivot(inverse, u, leaving)
         basis[leaving] = entering
-    deadline.refused = True
     return None
 
 

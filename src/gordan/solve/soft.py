@@ -55,7 +55,7 @@ def by_equal_columns(question: Question, evidence: Evidence, decide_sign: Callab
             question.about.threads,
         ),
         tol=ROUGH_TOL,
-        budget=replace(question.budget, max_iter=None),
+        budget=replace(question.budget, max_iter=None, within=question.budget.time),
         play=Play(proximal_newton() if many_at_caps(question) else double_oracle()),
     )
     found, stopped = Evidence(scaled), False
