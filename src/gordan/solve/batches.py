@@ -190,7 +190,7 @@ class _TableSearch:
         for j, each in zip(at.tolist(), weights, strict=True):
             if not evidence.decided[j]:  # the rows do not span all others, so that more columns depend on each other
                 support = np.flatnonzero(each)
-                found = in_floats(evidence.column(j), support, each[support], evidence.intercept)
+                found = in_floats(evidence.column(j), support, each[support], evidence.intercept, self.budget.time_to_prove)
                 if found is not None:
                     evidence.offer_one(j, found)
 

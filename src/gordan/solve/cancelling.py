@@ -15,7 +15,7 @@ from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
 from gordan.certificates.verified import heaviest_basis, occupied_columns, signed_rows
-from gordan.deadlines import UNLIMITED, Deadline
+from gordan.deadlines import BASIS, UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
@@ -52,7 +52,7 @@ def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposa
     k = intercept.columns(problem.X.d)
     small = len(support) * k * k <= EXACT_AT_ONCE
     if not small and question.origin is None:  # rows that were scaled have products that floats cannot hold
-        found = in_floats(problem, support, p, intercept)
+        found = in_floats(problem, support, p, intercept, asked.budget.time_to_prove)
         if found is not None:
             yield Proposal(cancelling=found)
     weights = balance(problem, support, intercept, asked.budget.time)
@@ -60,23 +60,30 @@ def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposa
         yield Proposal(witness=weights)
 
 
-def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) -> Cancelling | None:
+def in_floats(
+    problem: Problem, support: Array, p: Array, intercept: Intercept, deadline: Deadline = UNLIMITED
+) -> Cancelling | None:
     """Return positive weights near p with which these rows cancel up to rounding, and the columns that depend on others.
 
-    Columns in which all of the rows are 0 are left out. None where there are no such weights, or no room for the rows.
+    Columns in which all of the rows are 0 are left out. None where there are no such weights, no room for the rows, or no time
+    to find the weights and to prove them by the `deadline`.
     """
+    pace = deadline.pace
     sparse, width = problem.storage.sparse, intercept.columns(problem.X.d)
     columns = occupied_columns(problem, support.tolist(), intercept) if sparse else np.arange(width)
-    if not fits(8.0 * COPIES * len(support) * len(columns)):
+    m, k = len(support), len(columns)
+    if not fits(8.0 * COPIES * m * k) or not deadline.affords(pace.cancelling(m, k)):
         return None
     A = signed_rows(problem, support.tolist(), intercept, problem.signs, columns)
     with np.errstate(all="ignore"):
         try:
-            weights = near(A, p) if len(A) > A.shape[1] else None
+            weights = near(A, p) if m > k else None
             if weights is not None:
                 return Cancelling(support, weights)
+            if not deadline.affords(BASIS * pace.multiplication * m * k**2 + pace.cancelling(m, k)):
+                return None
             kept, relations = dependence(A, intercept.exists)
-            weights = near(A[:, kept], p) if relations and len(A) > len(kept) else None
+            weights = near(A[:, kept], p) if relations and m > len(kept) else None
         except np.linalg.LinAlgError:
             return None
     if weights is None:
@@ -234,22 +241,27 @@ def exact_weights(problem: Problem, found: Cancelling, intercept: Intercept, sec
         if (time.perf_counter() - started) * (len(kept) / TIMED_ROWS) ** TIME_GROWTH > seconds:
             return None
     A = signed_rows(problem, found.rows.tolist(), intercept, problem.signs, kept)
-    return balance(problem, found.rows[few_rows(A, found.weights)], intercept)
+    few = few_rows(A, found.weights)
+    return None if few is None else balance(problem, found.rows[few], intercept)
 
 
 @np.errstate(all="ignore")
-def few_rows(S: Array, p: Array) -> Array:
+def few_rows(S: Array, p: Array, deadline: Deadline = UNLIMITED) -> Array | None:
     """Return rows S_i, one more than there are columns, that cancel if all rows do with weights p > 0 (Carathéodory).
 
     One row after the other passes its weight to the rows of a basis. If the weight of one of these falls to 0 first, the two rows
-    are exchanged.
+    are exchanged. None where the time runs out.
     """
     k, r = S.shape
+    if not deadline.affords(deadline.pace.cancelling(k, r)):
+        return None
     N = (S * p[:, None]).T
     basis = heaviest_basis(N / np.max(np.abs(N), axis=1, initial=1e-300)[:, None])
     others = np.setdiff1d(np.arange(k), basis)
     T, z, rest = np.linalg.solve(N[:, basis], N[:, others]), np.ones(r), [*range(len(others))]
     while len(rest) > 1:
+        if not deadline.affords(0.0):
+            return None
         j = rest.pop()
         # Weights of 0 are common in dummies; an exchange for rounding would end with rows that depend on each other.
         falls = T[:, j] < -WEIGHT_ROUNDING * np.max(np.abs(T[:, j]), initial=0.0)

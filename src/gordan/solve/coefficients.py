@@ -300,8 +300,10 @@ class _FromCentre:
                 return True
         with np.errstate(all="ignore"):
             try:
-                few = few_rows(np.vstack([G, -target]), np.append(q, 1.0))
-                few = few[few < len(G)]
+                chosen = few_rows(np.vstack([G, -target]), np.append(q, 1.0), self.cone.deadline)
+                if chosen is None:
+                    return None
+                few = chosen[chosen < len(G)]
                 if metric is not None and len(few) == len(target):
                     alone = np.linalg.solve(G[few].T, target)
                     if nonnegative_combinations(G[few], target[:, None], alone[:, None])[0]:

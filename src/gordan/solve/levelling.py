@@ -85,6 +85,8 @@ def by_levelling(question: Question, evidence: Evidence, decide_sign: Any) -> It
 def levelled(question: Question) -> Levelled | None:
     """Return the question with scaled rows and columns, centred where there is an intercept; None where floats need neither.
 
+    None also where there is no time for it.
+
     Centring is exact: the points are near each other, as seen from 0.
     """
     problem, exists = question.counted, question.margin.intercept.exists
@@ -101,6 +103,9 @@ def levelled(question: Question) -> Levelled | None:
     away = (high / 2 - low / 2 < NARROW_RANGE * tops) & exists
     sizes = np.concatenate((norms[norms > 0], tops[tops > 0], [1.0]))
     if not away.any() and FAR_APART >= sizes.max() >= sizes.min() >= 1 / FAR_APART:
+        return None
+    time = question.budget.time
+    if not time.affords(time.pace.splitting(X.n, rows.d)):
         return None
     A = rows.dense()
     centre = np.zeros(X.d)

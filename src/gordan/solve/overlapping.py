@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.deadlines import SLOW_CELL, SPARSE_GRAM, Pace
 from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Proposal, Question
+from gordan.ledger.question import Budget, Proposal, Question
 from gordan.memory import fits
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 from gordan.solve.loss_newton import Newton
@@ -124,7 +125,7 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
     A = question.unit_rows.A
     n, count = A.n, ROWS_PER_COLUMN * A.d
     for _ in range(rounds):
-        if question.budget.spent:
+        if question.budget.spent or not _affordable(question.budget, len(inside), A.d):
             return
         rows = (A if len(inside) == n else A.take(inside)).dense()
         columns = np.sqrt(np.mean(rows * rows, axis=0))
@@ -135,9 +136,7 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
         w, p = _least_loss(rows, question)
         if p is not None:
             heavy = np.flatnonzero(p > LIGHT * p.max())
-            found = in_floats(question.counted, inside[heavy], p[heavy] / norms[heavy], question.margin.intercept)
-            if found is not None:
-                yield Proposal(cancelling=found)
+            yield from _cancelling(question, inside[heavy], p[heavy] / norms[heavy])
             return
         if w is None or rounds == 1:
             return
@@ -150,6 +149,20 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
         if not wrong:
             return
         inside = np.sort(np.concatenate((inside, lowest[outside][: min(count, max(wrong, A.d))])))
+
+
+def _affordable(budget: Budget, m: int, k: int) -> bool:
+    """Return whether there is time for a step with m dense rows of k columns, and for the proof that they cancel."""
+    pace = budget.time.pace
+    step = COPIES * pace.entry * m * k + pace.products(k, k, m) / 2 + pace.system(k)
+    return budget.time.affords(step) and budget.time_to_prove.affords(step + pace.cancelling(m, k))
+
+
+def _cancelling(question: Question, rows: Array, p: Array) -> Iterator[Proposal]:
+    """Propose these rows with float weights near p, if they seem to cancel."""
+    found = in_floats(question.counted, rows, p, question.margin.intercept, question.budget.time_to_prove)
+    if found is not None:
+        yield Proposal(cancelling=found)
 
 
 def has_many_columns(question: Question) -> bool:
@@ -207,16 +220,19 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
         A = A.take(inside)
     if not fits(16.0 * COPIES * A.entries):
         return
-    for rows, m in _with_few_columns(A.storage.plain()):
-        if len(rows) > MOST_ROWS_PER_COLUMN * m:
-            rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * m, replace=False))
+    for rows, width in _with_few_columns(A.storage.plain()):
+        if len(rows) > MOST_ROWS_PER_COLUMN * width:
+            rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * width, replace=False))
         part = A.take(rows).csr()
         kept, columns = _without_pure_columns(part)
         rows = rows[kept]
         if len(rows) <= len(columns):
             continue
-        k, time = len(columns), budget.time
-        if budget.spent or not time.affords(SYSTEMS * time.pace.products(k, k, k)) or not fits(8.0 * COPIES * k * k):
+        m, k, pace = len(rows), len(columns), budget.time.pace
+        steps = SYSTEMS * pace.products(k, k, k)
+        if budget.spent or not budget.time.affords(steps) or not fits(8.0 * COPIES * k * k):
+            return
+        if not budget.time_to_prove.affords(steps + pace.cancelling(m, k)):
             return
         part = part[kept][:, columns]
         sizes = np.sqrt((part * part).sum(axis=0) / len(rows))
@@ -225,9 +241,7 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
         _, p = _least_loss(diags_array(1 / norms) @ part, question)
         if p is not None:
             heavy = np.flatnonzero(p > LIGHT * p.max())
-            found = in_floats(question.counted, inside[rows[heavy]], p[heavy] / norms[heavy], question.margin.intercept)
-            if found is not None:
-                yield Proposal(cancelling=found)
+            yield from _cancelling(question, inside[rows[heavy]], p[heavy] / norms[heavy])
 
 
 def _without_pure_columns(A: Any) -> tuple[Array, Array]:
@@ -272,18 +286,27 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
         m *= 2
 
 
+def _seconds_of_step(A: Any, count: int, pace: Pace) -> float:
+    """Return the seconds of a Newton step in which so many rows of A become active: their second moments, and k equations."""
+    m, k = A.shape
+    if is_sparse(A):
+        return float(SPARSE_GRAM * pace.entry * count * (A.nnz / m) ** 2) + SLOW_CELL * k * k + pace.system(k)
+    return pace.products(k, k, count) / 2 + pace.system(k)
+
+
 @np.errstate(all="ignore")
 def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]:
     """Return w and p = (1 - Aw)₊ where the rows of p cancel; w alone where it separates; neither where neither is reached."""
     m, k = A.shape
     w, s = np.zeros(k), np.zeros(m)
-    before, H = np.zeros(m, dtype=bool), np.zeros((k, k))
+    before, H, time = np.zeros(m, dtype=bool), np.zeros((k, k)), question.budget.time
     for _ in range(MAX_STEPS):
-        if question.budget.spent:
-            break
         active = s < 1
         added, gone = active & ~before, before & ~active
-        if np.count_nonzero(added) + np.count_nonzero(gone) < np.count_nonzero(active):
+        changed, count = int(np.count_nonzero(added | gone)), int(np.count_nonzero(active))
+        if question.budget.spent or not time.affords(_seconds_of_step(A, min(changed, count), time.pace)):
+            break
+        if changed < count:
             H += _second_moments(A[added]) - _second_moments(A[gone])
         else:
             H = _second_moments(A[active])

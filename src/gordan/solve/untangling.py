@@ -22,6 +22,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.certificates.verified import signed_rows
+from gordan.deadlines import Deadline, Pace
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
@@ -53,14 +54,14 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
     """Propose rows that cancel, found by Newton's method on columns of which none nearly depends on others."""
     problem, intercept, budget = question.counted, question.margin.intercept, question.budget
     n, k = problem.X.n, intercept.columns(problem.X.d)
-    tangle = Tangle.of(problem, intercept)
+    tangle = Tangle.of(problem, intercept, budget.time)
     if tangle is None:
         return
     sampled = max(ROWS_PER_COLUMN * k, SAMPLED_ENTRIES // k)
     samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
     everything = [np.arange(n)] if n * k <= MAX_ENTRIES and fits(8.0 * COPIES * n * k) else []
     for rows in (*samples, *everything):
-        if budget.spent:
+        if budget.spent or not budget.time.affords(tangle.seconds(len(rows), budget.time.pace)):
             return
         inner = tangle.untangled(question, rows)
         for proposal in by_newton_steps(inner, evidence, decide_sign):
@@ -68,8 +69,9 @@ def by_untangling(question: Question, evidence: Evidence, decide_sign: Any) -> I
             if found is None:
                 continue
             S = signed_rows(inner.counted, found.rows.tolist(), intercept, inner.counted.signs)
-            few = few_rows(np.delete(S, [relation[0][0] for relation in found.dependent], axis=1), found.weights)
-            weights = balance(problem, rows[found.rows[few]], intercept, budget.time)
+            S = np.delete(S, [relation[0][0] for relation in found.dependent], axis=1)
+            few = few_rows(S, found.weights, budget.time)
+            weights = None if few is None else balance(problem, rows[found.rows[few]], intercept, budget.time)
             if weights is not None:
                 yield Proposal(witness=weights)
 
@@ -86,13 +88,16 @@ class Tangle(NamedTuple):
     combinations: Array
 
     @classmethod
-    def of(cls, problem: Problem, intercept: Intercept) -> Tangle | None:
-        """Return the tangle of a problem; None if no column depends on others up to rounding.
+    def of(cls, problem: Problem, intercept: Intercept, deadline: Deadline) -> Tangle | None:
+        """Return the tangle of a problem; None if no column depends on others up to rounding, or for lack of time.
 
         Exact dependence is no obstacle to the other finders.
         """
         n, d = problem.X.n, problem.X.d
         some = np.linspace(0, n - 1, min(n, ROWS_PER_COLUMN * intercept.columns(d))).astype(int)
+        m, k, pace = len(some), intercept.columns(d), deadline.pace
+        if not deadline.affords(pace.basis(m, k) + pace.splitting(m, k)):
+            return None
         A = signed_rows(problem, some.tolist(), intercept, np.ones(n))
         _, first, which = np.unique(A[:, :d], axis=1, return_index=True, return_inverse=True)
         equal_to = first[which.ravel()]
@@ -103,6 +108,11 @@ class Tangle(NamedTuple):
         combinations = _combinations(found)
         left = last_bits(np.ldexp(A, -found.exponents), combinations)
         return cls(equal_to, found, combinations) if left.any() else None
+
+    def seconds(self, m: int, pace: Pace) -> float:
+        """Return the seconds of `untangled` for m rows."""
+        k, c = self.combinations.shape
+        return pace.splitting(m, k) + SLICES * pace.products(m, c, k)
 
     def untangled(self, question: Question, rows: Array) -> Question:
         """Return the question about these rows in which the last bits replace each column that depends on others."""
