@@ -181,18 +181,28 @@ class ProximalNewton:
         return parts, found, value
 
     def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
-        """Return Newton's direction; None where the Hessian is singular to rounding."""
-        H = self._identity
+        """Return Newton's direction; None where the Hessian is singular to rounding, or would take too long."""
+        H, free = self._identity, list[tuple[Any, Any]]()
         for group, part in zip(self.groups, parts, strict=True):
-            free = (part > 0) & (part < group.caps)
-            rows, sizes = group.rows[free], group.sizes[free]
+            inner = (part > 0) & (part < group.caps)
+            rows, sizes = group.rows[inner], group.sizes[inner]
             if len(rows):
                 stride = max(1, len(rows) // (HESSIAN_ROWS_PER_COLUMN * self.game.rows.d))
-                chosen, sizes = rows[::stride], sizes[::stride]
-                self.game.rows.passes += len(chosen) / self.game.rows.n
-                products, sums, total = self.rows.moments(sizes * (len(rows) / len(chosen) / tau), chosen)
-                H = H + products - sums[:, None] * (sums / total)
+                chosen = rows[::stride]
+                free.append((chosen, sizes[::stride] * (len(rows) / len(chosen) / tau)))
+        if not self._affords(sum(len(chosen) for chosen, _ in free)):
+            return None
+        for chosen, q in free:
+            self.game.rows.passes += len(chosen) / self.game.rows.n
+            products, sums, total = self.rows.moments(q, chosen)
+            H = H + products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
+
+    def _affords(self, m: int) -> bool:
+        """Return whether there is time for a Hessian from m rows and its factors, if they are made on this machine."""
+        rows, pace = self.rows, self.deadline.pace
+        elsewhere = rows.storage.on_device or rows.storage.is_remote
+        return elsewhere or self.deadline.affords(pace.moments(rows, m) + pace.factors(rows.d))
 
     def _lowest(self, scores: Any) -> float:
         """Return min_{p∈P} p·scores: `Simplex.lowest` does so without sorting, but only on the host."""
