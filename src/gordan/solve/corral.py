@@ -28,7 +28,7 @@ SHIFT = 1.0
 NEGLIGIBLE_SCORES = 1e-12
 # What it costs to remove a row, by the square of the rows below it, and to add the column of a row that has moved to a right-hand
 # side: both loops jump from row to row in memory.
-REMOVAL, MOVED = 4.0, 4.0
+REMOVAL, MOVED = 12.0, 4.0
 
 
 @compiled

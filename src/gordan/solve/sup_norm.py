@@ -44,7 +44,7 @@ COMBINATION_ROUNDING = 4e-15
 LP_ENTRY_BYTES = 100
 # Passes over its entries that a program takes at least, where a row or a column of it counts as so many entries: HiGHS does not
 # look at the clock during presolve.
-LP_PASSES, LP_LINE_ENTRIES = 200.0, 60
+LP_PASSES, LP_LINE_ENTRIES = 600.0, 60
 # Programs with at least this many rows and columns are given to the interior-point method first, with crossover to a vertex.
 LARGE_PROGRAM = 500
 
