@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -52,6 +53,18 @@ def remarks_as_in_a_new_process(monkeypatch):
     planes = sys.modules.get("gordan.estimators.planes")
     if planes is not None:
         monkeypatch.setattr(planes, "REMARKED", set())
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A worker of Dask on a thread of this process."""
+    distributed = pytest.importorskip("distributed", reason="dask is missing: pip install 'gordan[dask]'")
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **options) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

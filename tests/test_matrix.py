@@ -6,7 +6,6 @@ rows in float64.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 
 import numpy as np
@@ -55,18 +54,6 @@ def csr_files(A):
     """A in the three mapped files of CSR."""
     csr = sp.csr_array(A)
     return Csr(file_of(csr.data), file_of(csr.indices.astype(np.int32)), file_of(csr.indptr.astype(np.int64)), csr.shape)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A worker on a thread of this process."""
-    distributed = pytest.importorskip("distributed", reason=NO_DASK)
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **options) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client
 
 
 def dask_array(A):
