@@ -29,6 +29,8 @@ from gordan.rows import nonzero, over_rows
 
 # The largest number of rows whose exact scores are computed if the enclosures of the lowest scores are wide.
 MOST_EXACT_ROWS = 4096
+# Rows near the lowest score are looked at alone if they are at most one in so many; otherwise, block by block among the others.
+FEW_CLOSE = 8
 # The largest number of cells of X for which a bracket is claimed in exact arithmetic if floats leave it wide.
 MOST_SHARPENED = 1 << 17
 # Smaller perturbations would be lost to underflow.
@@ -145,12 +147,13 @@ class Margin:
         if any(math.isinf(low) and low > 0 for low, _ in ends):
             return [0.0]
         if not _narrow(ends):
-            close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
-            products = products.sharpened(np.sort(np.concatenate(close)))
-            ends = products.ends(b, self.signs, groups, slack)
+            close = np.sort(np.concatenate(products.near([hi for _, hi in ends], b, self.signs, groups, slack)))
+            products = products.sharpened(close)
+            # the row with the least lo is among them, since the lo of the others are above its hi
+            ends = products.ends(b, self.signs, groups, slack, close if FEW_CLOSE * len(close) <= self.X.n else None)
         if exactly or not _narrow(ends):
-            close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
-            return [self._refined_low(products, rows, low, b) for rows, (low, _) in zip(close, ends, strict=True)]
+            near = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
+            return [self._refined_low(products, rows, low, b) for rows, (low, _) in zip(near, ends, strict=True)]
         return [low for low, _ in ends]
 
     @cached_property

@@ -490,10 +490,15 @@ class Products:
 
         return over_rows(enclosed, self.X.n)
 
-    def ends(self, b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[tuple[float, float]]:
-        """Return for each group an enclosure of its lowest score: the least lo, and the hi of that row; ∞ for an empty group."""
+    def ends(
+        self, b: float, signs: Array, groups: Groups, slack: float = 1.0, rows: Array | None = None
+    ) -> list[tuple[float, float]]:
+        """Return for each group an enclosure of its lowest score: the least lo, and the hi of that row; ∞ for an empty group.
 
-        def least(part: slice, lo: Array, hi: Array) -> list[tuple[float, float]]:
+        `rows`, if given, are a few rows among which the lowest ones are known to be.
+        """
+
+        def least(part: slice | Array, lo: Array, hi: Array) -> list[tuple[float, float]]:
             found = []
             for g in range(groups.count):
                 own = groups.within(g, part)
@@ -502,6 +507,8 @@ class Products:
                 found.append((float(low[i]), float(hi[i]) if low[i] < np.inf else math.inf))
             return found
 
+        if rows is not None:
+            return least(rows, *self.scores(b, signs, slack, rows))
         return [min(ends) for ends in zip(*self.each(least, b, signs, slack), strict=True)]
 
     def near(self, levels: list[float], b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[Array]:
@@ -525,7 +532,7 @@ class Groups:
     count: int
     of_row: Array | None = None
 
-    def within(self, g: int, part: slice) -> Array | None:
+    def within(self, g: int, part: slice | Array) -> Array | None:
         """Return a mask of the rows of a part that are in group g; None if all rows are in one group."""
         return None if self.of_row is None else self.of_row[part] == g
 
