@@ -35,6 +35,7 @@ from gordan.errors import InputError, input_errors
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept, InterceptWord
 from gordan.losses import Loss
+from gordan.regressions import Regression
 from gordan.schema import COUNT, LIST, REAL, REAL_OR_INF, TEXT, WHOLE, FieldType, choice, each, optional, record
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
@@ -53,7 +54,6 @@ Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
 DROPPED = ("missing", "zero-weight")
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
-MODELS = ("logistic", "multinomial", "ordinal", "poisson")
 
 
 # ---- what a field can hold ------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Certificate:
     sample_weight: tuple[float, ...] | None = field(default=None, metadata=_spec(REAL, "n", kinds=INTERVALS))
     data_hash: str | None = field(default=None, metadata=_spec(TEXT))
     dependent: tuple[Relation, ...] = field(default=(), metadata=_spec(RELATION, "", kinds=VERIFIED, since=2))
-    model: str = field(default="logistic", metadata=_spec(choice(*MODELS), since=2))
+    model: str = field(default="logistic", metadata=_spec(choice(*Regression), since=2))
     about: About | None = field(default=None, metadata=_spec(ABOUT, since=2))
     dropped: tuple[str, ...] = field(default=(), metadata=_spec(TEXT, "", since=2))
     loss: str | None = field(default=None, metadata=_spec(choice(*Loss), kinds=("optimum",), since=2))
@@ -241,7 +241,7 @@ class Certificate:
     @property
     def several(self) -> bool:
         """Whether the certificate is about all classes at once, and not about two classes."""
-        return self.loss == Loss.MULTINOMIAL or self.model in SEVERAL_CLASSES
+        return self.loss == Loss.MULTINOMIAL or Regression(self.model).of_classes
 
     @property
     def exact(self) -> bool:
@@ -278,8 +278,6 @@ class Certificate:
 
 
 FIELDS: tuple[Field[Any], ...] = fields(Certificate)
-# The models in which y may have more than two classes.
-SEVERAL_CLASSES = ("multinomial", "ordinal")
 
 
 def _fields_of(kind: str) -> list[Field[Any]]:
@@ -310,7 +308,7 @@ def _from_json_object(content: dict[str, Any], first: bool) -> Certificate:
 def _named_lengths(content: Mapping[str, Any]) -> dict[Any, int]:
     """Return the lengths of lists that `FieldSpec.length` refers to by name."""
     n, d = each(COUNT, "two sizes", 2).parse(content["shape"], "shape")
-    model = choice(*MODELS).parse(content.get("model", MODELS[0]), "model")
+    model = choice(*Regression).parse(content.get("model", "logistic"), "model")
     classes, rows = (len(LIST.parse(content[name], name)) for name in ("classes", "rows"))
     block = d + Intercept(choice(*Intercept).parse(content["intercept"], "intercept")).exists
     planes = {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}  # see `models`

@@ -30,6 +30,7 @@ from gordan.certificates.regions import claims, posed, proved
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
+from gordan.regressions import Regression
 from gordan.rows import Complete, column_names, complete_rows
 
 # A plane is scaled only if its largest entry is above 2^500 or below 2^-500.
@@ -432,16 +433,16 @@ def statement(c: Certificate) -> str:
 
 def _model_claim(c: Certificate) -> str:
     """Return what a certificate with a model other than the logistic one claims about the estimates of the model."""
-    regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
-    regression += " (with no constant beside its columns)" if not Intercept(c.intercept).exists else ""
+    data = f"the data of {Regression(c.model).in_words}"
+    data += "" if Intercept(c.intercept).exists else " (with no constant beside its columns)"
     if c.kind == "separator":
-        return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
+        return f"{data} is completely separated: its maximum-likelihood estimates do not exist"
     if c.kind in ("quasi-separation", "verified-quasi-separation"):
         partly = "" if c.model == "poisson" else ", but not completely"
-        return f"the data of a{regression} is separated{partly}: its maximum-likelihood estimates do not exist"
+        return f"{data} is separated{partly}: its maximum-likelihood estimates do not exist"
     if c.kind in ("overlap", "verified-overlap"):
-        return f"the data of a{regression} overlaps: its maximum-likelihood estimates exist"
-    return f"the data of a{regression} is not completely separated"
+        return f"{data} overlaps: its maximum-likelihood estimates exist"
+    return f"{data} is not completely separated"
 
 
 def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:

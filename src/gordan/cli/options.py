@@ -10,12 +10,12 @@ import typer
 
 from gordan import methods
 from gordan.intercepts import Intercept
+from gordan.regressions import Regression
 
-# The choices of --multi-class, --on-inseparable, --missing and --model: the names in lower case.
+# The choices of --multi-class, --on-inseparable and --missing: the names in lower case.
 MultiClass = StrEnum("MultiClass", ["OVO", "OVR"])
 OnInseparable = StrEnum("OnInseparable", ["WARN", "RAISE", "IGNORE"])
 OnMissing = StrEnum("OnMissing", ["RAISE", "DROP"])
-Regression = StrEnum("Regression", ["LOGISTIC", "MULTINOMIAL", "ORDINAL", "POISSON"])
 
 
 def method_names(incomplete: str) -> list[str]:

@@ -25,11 +25,12 @@ from gordan.cli.answers import (
 from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, command, write_output
 from gordan.cli.data import ComputeOptions, Data, Source, TableOptions, TooManyClasses, class_named, on_cluster
 from gordan.cli.fields import fields
-from gordan.cli.options import CertificateOut, Json, Order, Reference, Regression, TimeLimit, Weight, WithIntercept, WithModel
+from gordan.cli.options import CertificateOut, Json, Order, Reference, TimeLimit, Weight, WithIntercept, WithModel
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
+from gordan.regressions import Regression
 
 # The least and the largest number of different outcomes for each model.
 CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2), Regression.POISSON: (1, math.inf)}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import choose, is_sparse, require_aligned
-from gordan.certificates.data import MODELS
 from gordan.errors import InputError
+from gordan.regressions import Regression
 from gordan.rows import DUMMIES, complete_rows, host, is_missing
 from gordan.verdicts.formulas import NUMERAL, design_of_formula
 from gordan.verdicts.model_matrix import Design, Names, checked_weights, kept_rows, name_of, plain_array
@@ -28,7 +28,7 @@ OBJECTS = ("object", "Object")
 def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: Any, missing: str, reference: Any = None) -> Design:
     """Make the design that the arguments of `diagnose` describe, without rows that have missing values or weight zero."""
     choose("missing", missing, ("raise", "drop"))
-    choose("model", model, MODELS)
+    choose("model", model, [*map(str, Regression)])
     if isinstance(X, str):
         found = design_of_formula(X, y, data, model, weights, missing)
     elif is_statsmodels(X):
@@ -152,7 +152,7 @@ def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | Non
     If a `formula` made the design, messages name the column of its data.
     """
     order = design.order
-    if design.model in ("multinomial", "ordinal") and order is None:
+    if Regression(design.model).of_classes and order is None:
         order, stated = _categories(design.y)
         if design.model == "ordinal" and not stated:
             _warn_of_order(design.y, order, design.names.outcome if formula else None)

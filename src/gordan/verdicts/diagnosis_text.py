@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gordan.certificates.models import INTERCEPT
+from gordan.regressions import Regression
 from gordan.verdicts.explaining import level_of, separating_columns
 from gordan.verdicts.model_matrix import counts_by_column
 
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 SIGNLESS = "inf: infinite, sign undetermined; the likelihood keeps increasing whether this coefficient goes to +∞ or to -∞."
 # The most names that a sentence lists, and the most lines of the table.
 MOST_NAMES, MOST_LINES = 6, 40
-REGRESSIONS = {
-    "logistic": "a logistic regression",
-    "multinomial": "a multinomial regression",
-    "ordinal": "an ordinal regression",
-    "poisson": "a Poisson regression",
-}
 SEPARATED = ("complete", "quasi-complete")
 
 
@@ -78,7 +73,7 @@ def _facts(d: Diagnosis) -> list[str]:
 def _kind(d: Diagnosis) -> str:
     """Say which kind of separation there is, of how many rows, and whether the estimates exist."""
     n, link = d._data.n, d._data.design.link
-    regression = REGRESSIONS[d.model]
+    regression = Regression(d.model).in_words
     if link:
         regression = f"an ordinal {link} regression" if d.model == "ordinal" else f"a {link} regression"
     lost = f"The maximum-likelihood estimates of {regression} do not exist."
@@ -91,9 +86,9 @@ def _kind(d: Diagnosis) -> str:
             else (f"{separated} of {n} rows, all with {zero}, have fitted means that go")
         )
         return f"Separation (proved): {rows} to 0; no other row can be separated. {lost}"
-    if d.model in ("multinomial", "ordinal") and d.kind == "complete":
+    if Regression(d.model).of_classes and d.kind == "complete":
         return f"Complete separation (proved): some direction separates all {n} rows strictly from every other class. {lost}"
-    if d.model in ("multinomial", "ordinal") and d.kind == "quasi-complete":
+    if Regression(d.model).of_classes and d.kind == "quasi-complete":
         verb = "is" if separated == 1 else "are"
         rows = f"{separated} of {n} rows {verb} strictly separated from at least one other class"
         return f"Quasi-complete separation (proved): {rows}; no direction does better. {lost}"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.regressions import Regression
 from gordan.rows import is_missing
 
 # A combination of columns is written out if it has at most so many terms, with factors of at most so many digits.
@@ -324,7 +325,7 @@ def _level_in_words(name: str, value: float) -> str:
 
 def _combination(model: str, table: Table, direction: Mapping[str, int], strict: int) -> Iterator[str]:
     """Write the direction as a rule, if it is short enough; `strict` is the number of rows that are strictly on their side."""
-    if model in ("multinomial", "ordinal"):
+    if Regression(model).of_classes:
         return
     constant, terms = 0, dict[str, int]()
     for name, value in direction.items():

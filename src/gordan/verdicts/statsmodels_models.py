@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates.data import MODELS
 from gordan.errors import InputError
+from gordan.regressions import Regression
 from gordan.rows import Complete
 from gordan.verdicts.explaining import baselines
 from gordan.verdicts.model_matrix import Design, Names, kept_rows
@@ -36,7 +36,7 @@ def design_of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: An
     if source.endog is None or source.exog is None:
         raise InputError("the data of this model was removed (remove_data); pass the data, gordan.diagnose(X, y), or fit again")
     found = _model_of(source)
-    if model not in (MODELS[0], found):  # the first is the default
+    if model not in (Regression.LOGISTIC, found):  # which is the default
         raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
     if found == "logistic":
         refuse_proportions_of_model(source, given is not source)
