@@ -290,7 +290,7 @@ def _seconds_of_step(A: Any, count: int, pace: Pace) -> float:
     """Return the seconds of a Newton step in which so many rows of A become active: their second moments, and k equations."""
     m, k = A.shape
     if is_sparse(A):
-        return float(SPARSE_GRAM * pace.entry * count * (A.nnz / m) ** 2) + SLOW_CELL * k * k + pace.system(k)
+        return float(SPARSE_GRAM * pace.entry * count * (A.nnz / m) ** 2 + SLOW_CELL * k * k + pace.system(k))
     return pace.products(k, k, count) / 2 + pace.system(k)
 
 
