@@ -16,7 +16,7 @@ from gordan.estimators.interrupts import InterruptFlag
 from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
-from gordan.io.model import Model
+from gordan.io.model import Kind, Model
 from gordan.verdicts.weights import scatter
 
 
@@ -191,7 +191,7 @@ class MaxMarginClassifier(Planes, Parameters):
                 warnings.warn(message, category, stacklevel=2)
         return self
 
-    def _starts(self, kind: str, classes: Array, n: int) -> Iterator[Array] | None:
+    def _starts(self, kind: Kind, classes: Array, n: int) -> Iterator[Array] | None:
         """Return the weights of the last fit for each problem, one at a time; None if they cannot be used again."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
@@ -200,7 +200,7 @@ class MaxMarginClassifier(Planes, Parameters):
         totals = np.maximum(np.abs(self.dual_coef_).sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return (scatter(p, self.support_, n) for p in np.abs(self.dual_coef_) / totals)
 
-    def _keep(self, kind: str, classes: Array, planes: Sequence[Plane]) -> None:
+    def _keep(self, kind: Kind, classes: Array, planes: Sequence[Plane]) -> None:
         """Set the fitted attributes that are also stored in a model file."""
         self.kind_ = kind
         self.classes_ = classes

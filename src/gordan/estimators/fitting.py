@@ -25,7 +25,7 @@ from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary, FitTask
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, PlaneFacts
+from gordan.io.model import Kind, Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
 from gordan.ledger.question import Budget
 from gordan.losses import Loss
@@ -41,7 +41,7 @@ from gordan.verdicts.scaling import scale_hint
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 # The values of `multi_class`, and the kinds of models that they give.
-KIND_OF_MULTI_CLASS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
+KIND_OF_MULTI_CLASS: dict[str, Kind] = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 # The gap that a fit is brought to at the end, whatever `tol` is.
 FINAL_GAP = 1e-9
 # The shares of the largest nu that are tried in turn for norms other than 2 if there is no hard margin.
@@ -109,7 +109,7 @@ class Plane:
 
 
 def model_of(
-    kind: str,
+    kind: Kind,
     classes: Array,
     planes: Sequence[Plane],
     options: Parameters,
@@ -225,7 +225,7 @@ class Fitting:
     """Whether Ctrl-C was pressed in this fit: problems that were not started by then are left out."""
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """What the planes separate, as in `gordan.io.Model`."""
         if self.task.data.y.ndim == 2:
             return "multilabel"

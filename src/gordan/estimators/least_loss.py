@@ -21,7 +21,7 @@ from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary, FitTask
 from gordan.intercepts import Intercept, InterceptWord
-from gordan.io.model import Model, PlaneFacts
+from gordan.io.model import Kind, Model, PlaneFacts
 from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, minimize_loss, outward
@@ -112,7 +112,7 @@ class LossFitting:
     task: FitTask
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """What the planes separate, as in `gordan.io.Model`."""
         if self.task.data.y.ndim == 2:
             return "multilabel"
@@ -247,7 +247,7 @@ class LossFitting:
 
 
 def model_of_least_loss(
-    kind: str,
+    kind: Kind,
     classes: Array,
     planes: Sequence[LeastPlane],
     options: LossParameters,
@@ -289,7 +289,7 @@ def least_planes(model: Model) -> list[LeastPlane]:
 
 
 def planes_from_parts(
-    kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
+    kind: Kind, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
 ) -> list[LeastPlane]:
     """Return the plane of each problem; for the multinomial loss there is one problem with the planes of all classes."""
     found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)

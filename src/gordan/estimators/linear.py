@@ -30,7 +30,7 @@ from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import binary_problems
 from gordan.estimators.planes import Planes
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, probabilities
+from gordan.io.model import Kind, Model, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
 from gordan.verdicts.loss import with_planes
@@ -196,7 +196,7 @@ class LinearClassifier(Planes, LossParameters):
     def _gathered(self, X: Any) -> Any:
         return X  # the passes run where the parts are
 
-    def _starts(self, kind: str, classes: Array, d: int) -> Sequence[Any] | None:
+    def _starts(self, kind: Kind, classes: Array, d: int) -> Sequence[Any] | None:
         """Return the planes of the last fit, each as w with b as its last entry; None if they cannot be used again."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
@@ -207,7 +207,7 @@ class LinearClassifier(Planes, LossParameters):
         planes, exists = zip(self.coef_, self.intercept_, strict=True), Intercept.of(self.intercept).exists
         return [np.append(w, b) if exists else w for w, b in planes]
 
-    def _keep(self, kind: str, classes: Array, planes: Sequence[LeastPlane]) -> None:
+    def _keep(self, kind: Kind, classes: Array, planes: Sequence[LeastPlane]) -> None:
         """Set the fitted attributes that are also stored in a model file."""
         self.kind_, self.classes_ = kind, classes
         self.coef_ = np.vstack([plane.w.T for plane in planes])

@@ -10,7 +10,7 @@ import numpy as np
 
 from gordan.arrays import Array, positive, seconds_at_most, whole_number_or_none
 from gordan.certificates import Certificate
-from gordan.io.model import Model, Options, labels_of
+from gordan.io.model import Kind, Model, Options, labels_of
 from gordan.statuses import Status
 
 
@@ -87,7 +87,7 @@ def class_weights_of(model: Model) -> Array | None:
     return None if found is None else np.array(found)
 
 
-def build_model(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
+def build_model(kind: Kind, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
     """Return the model of planes that have w, b, a certificate and a place (or None), with further fields `facts`.
 
     It has certificates, or what is proved about the exact minimizers, only if these are known for all planes.

@@ -17,7 +17,7 @@ from gordan.certificates.problem import Problem, read_labels
 from gordan.errors import InputError, input_errors
 from gordan.estimators.models import IN_PYTHON, Words
 from gordan.intercepts import Intercept
-from gordan.io.model import pairs
+from gordan.io.model import Kind, pairs
 from gordan.io.model import problems as number_of_problems
 from gordan.trace import Moment
 from gordan.verdicts.weights import class_factors, combined_weights, row_weights, weight_factors
@@ -74,7 +74,7 @@ class FitTask:
     words: Words = IN_PYTHON
     checkpoint: Path | None = None
 
-    def checkpoint_of(self, kind: str, k: int, end: str = "") -> Path | None:
+    def checkpoint_of(self, kind: Kind, k: int, end: str = "") -> Path | None:
         """Return the checkpoint file of problem k of a model of this kind; `end` is appended to its name."""
         if self.checkpoint is None:
             return None

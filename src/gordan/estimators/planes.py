@@ -28,7 +28,7 @@ from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
 from gordan.estimators.multiclass import Binary, FitTask, TrainingData
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, chosen, decisions
+from gordan.io.model import Kind, Model, chosen, decisions
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 from gordan.verdicts.formatting import described
 
@@ -48,6 +48,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     A fitted one has `coef_`, `intercept_`, `classes_` and `kind_`, which says what the planes separate (as in `gordan.io.Model`).
     """
+
+    kind_: Kind
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

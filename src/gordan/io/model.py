@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from gordan.schema import COUNT, FLAG, FLOAT, TEXT, FieldType, choice, each, fie
 
 # All of these formats are read, and the last one is written. The first one is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
-KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel")
+# What the planes of a model separate. As a type, so that mypy refuses comparisons with other words.
+Kind = Literal["binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel"]
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # The names in a file of the types of labels, beside the types that NumPy chooses by default.
 LABEL_DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
@@ -117,7 +118,7 @@ class Model:
     classes: tuple[Label, ...]
     coef: Array
     intercept: Array
-    kind: str
+    kind: Kind
     margins: Array
     norm: float
     nu: float | None
@@ -285,7 +286,7 @@ OPTIONS = record(
 )
 FIELDS = {
     "estimator": Field(TEXT._replace(description="the name of a class", holds=str.isidentifier), since=2),
-    "kind": Field(choice(*KINDS)),
+    "kind": Field(choice(*get_args(Kind))),
     "names": Field(optional(each(TEXT, "texts"))),
     "norm": Field(FLOAT._replace(description="a float of at least 2", holds=lambda norm: norm >= 2)),
     "nu": Field(NU),
@@ -424,7 +425,7 @@ def scaled(X: Any, scaling: Array) -> Any:
 # ---- predicting -------------------------------------------------------------------------------------------------------
 
 
-def planes(kind: str, classes: int) -> int:
+def planes(kind: Kind, classes: int) -> int:
     """Return the number of planes of a model of this kind; -1 if there is no such model for so many classes."""
     if classes == 2:
         return {"binary": 1, "multinomial": 2, "multilabel": 2}.get(kind, -1)
@@ -432,7 +433,7 @@ def planes(kind: str, classes: int) -> int:
     return {"one-vs-rest": classes, "one-vs-one": pairs, "multinomial": classes, "multilabel": classes}.get(kind, -1)
 
 
-def problems(kind: str, classes: int) -> int:
+def problems(kind: Kind, classes: int) -> int:
     """Return the number of problems that such a model solves, each with its own interval and certificate."""
     return 1 if kind == "multinomial" else planes(kind, classes)
 
@@ -442,7 +443,7 @@ def pairs(classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(classes), 2))
 
 
-def decisions(kind: str, scores: Array, classes: int) -> Array:
+def decisions(kind: Kind, scores: Array, classes: int) -> Array:
     """Return the decision function: a number for each row and class (for two classes, one per row); the largest one wins.
 
     These are the scores or, for one-vs-one, the votes for each class, with ties broken by the sum of its scores mapped to
@@ -463,7 +464,7 @@ def decisions(kind: str, scores: Array, classes: int) -> Array:
     return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
 
 
-def probabilities(kind: str, scores: Array) -> Array:
+def probabilities(kind: Kind, scores: Array) -> Array:
     """Return the probability of each class for each row, given the scores of a logistic or multinomial loss.
 
     This is 1/(1 + e^-score), divided by its sum over the classes if there are several (but not for several labels); for the
@@ -483,7 +484,7 @@ def probabilities(kind: str, scores: Array) -> Array:
     return np.asarray(shares / totals)
 
 
-def chosen(kind: str, scores: Array, classes: int) -> Array:
+def chosen(kind: Kind, scores: Array, classes: int) -> Array:
     """Return the index of the predicted class of each row; for several labels, 1 or 0 for each of them."""
     found = decisions(kind, scores, classes)
     return np.asarray(found > 0).astype(int) if found.ndim == 1 or kind == "multilabel" else np.asarray(found.argmax(axis=1))
