@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,8 +14,9 @@ from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
-from gordan.certificates.verified import heaviest_basis, occupied_columns, signed_rows
+from gordan.certificates.verified import heaviest_basis, occupied_columns, relations_hold, signed_rows
 from gordan.deadlines import BASIS, UNLIMITED, Deadline
+from gordan.floats import NotIEEE
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
@@ -41,6 +42,8 @@ MAX_DENOMINATOR, ZERO_FACTOR = 10**4, 1e-9
 WEIGHT_ROUNDING = 1e-10
 # Exact weights of this many rows are timed first to predict the time for all, which grows with about this power of their number.
 TIMED_ROWS, TIME_GROWTH = 96, 3.3
+# Rows on which relations between columns are checked before all others.
+CHECKED_ROWS = 16
 # Copies of the rows that exist at a time.
 COPIES = 6
 
@@ -83,13 +86,30 @@ def in_floats(
             if not deadline.affords(BASIS * pace.multiplication * m * k**2 + pace.cancelling(m, k)):
                 return None
             kept, relations = dependence(A, intercept.exists)
-            weights = near(A[:, kept], p) if relations and m > len(kept) else None
+            relations = tuple(tuple((int(columns[j]), factor) for j, factor in relation) for relation in relations)
+            worth = relations and m > len(kept) and _worth_checking(problem, relations, support, intercept, deadline)
+            weights = near(A[:, kept], p) if worth else None
         except np.linalg.LinAlgError:
             return None
-    if weights is None:
-        return None
-    relations = tuple(tuple((int(columns[j]), factor) for j, factor in relation) for relation in relations)
-    return Cancelling(support, weights, relations)
+    return None if weights is None else Cancelling(support, weights, relations)
+
+
+def _worth_checking(
+    problem: Problem, relations: Sequence[Relation], rows: Array, intercept: Intercept, deadline: Deadline
+) -> bool:
+    """Return whether relations between columns hold exactly on the first of these rows, and may be checked on all in time.
+
+    Columns that were computed from others in floats often depend on them up to rounding only, which the first rows show.
+    """
+    some = rows[:CHECKED_ROWS]
+    begin = time.perf_counter()
+    try:
+        if not relations_hold(problem.part(some), relations, intercept):
+            return False
+    except NotIEEE:
+        return False
+    exactly = (time.perf_counter() - begin) * len(rows) / len(some)
+    return deadline.affords(exactly + deadline.pace.entry * problem.X.storage.entries * len(relations))
 
 
 def near(S: Array, p: Array) -> Array | None:
