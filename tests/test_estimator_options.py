@@ -19,6 +19,7 @@ import sklearn
 from sklearn import datasets
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -368,3 +369,57 @@ def test_ctrl_c_ends_the_fit_and_not_only_one_of_its_problems(options, monkeypat
     assert signal.getsignal(signal.SIGINT) is before
     assert not model.coef_[1:].any()
     assert len(model.predict(X)) == len(X)
+
+
+# ---- classes without weight ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {1: 2.0, 2: 5.0}])
+@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize(
+    "model",
+    [
+        gordan.LinearClassifier(),
+        gordan.LinearClassifier("multinomial"),
+        MaxMarginClassifier(),
+        MaxMarginClassifier(multi_class="ovr"),
+    ],
+    ids=["losses", "multinomial", "pairs", "rest"],
+)
+def test_a_class_without_weight_is_left_out(model, k, class_weight, tmp_path):
+    """The fit is that without its rows, and the certificates hold for the rows of the other classes."""
+    r = np.random.default_rng(0)
+    y = np.arange(60) % k
+    X = r.standard_normal((60, 3)) + np.eye(4, 3)[y]
+    kept = y != 2
+    others = {1: 2.0} if isinstance(class_weight, dict) else class_weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = clone(model).set_params(class_weight=class_weight).fit(X, y, sample_weight=kept.astype(float))
+        alone = clone(model).set_params(class_weight=others).fit(X[kept], y[kept])
+    assert found.classes_.tolist() == [c for c in range(k) if c != 2]
+    assert found.kind_ == alone.kind_
+    assert np.allclose(found.coef_, alone.coef_, atol=1e-6)
+    assert class_weight is None or np.allclose(found.class_weight_, alone.class_weight_)
+    if found.kind_ == "one-vs-rest":
+        assert all(gordan.verify(own, X, y == c) for own, c in zip(found.certificate_, found.classes_, strict=True))
+    elif found.kind_ in ("binary", "multinomial"):
+        assert gordan.verify(found.certificate_, X[kept], y[kept])
+    if hasattr(found, "support_"):
+        assert kept[found.support_].all()
+    found.save(tmp_path / "m")
+    assert (gordan.load(tmp_path / "m").predict(X) == found.predict(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", [gordan.LinearClassifier(), gordan.LinearClassifier("multinomial"), MaxMarginClassifier()])
+def test_ensembles_of_few_rows_of_a_class(model):
+    """A bootstrap that misses a class gives it no weight."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.r_[np.zeros(29), np.ones(29), 2, 2].astype(int)
+    bag = BaggingClassifier(model, n_estimators=20, random_state=0).fit(X, y)
+    assert {len(each.classes_) for each in bag.estimators_} == {2, 3}
+    assert bag.predict(X).shape == (60,)
+    weights = np.r_[np.ones(58), 0, 0]
+    assert VotingClassifier([("one", model)]).fit(X, y, sample_weight=weights).predict(X).max() == 1
+    assert AdaBoostClassifier(model, n_estimators=3).fit(X, y, sample_weight=weights).predict(X).max() <= 2

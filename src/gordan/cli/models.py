@@ -213,7 +213,9 @@ def fit(
         for each in found.answers:
             each.print(data)
         if written.path is not None:
-            print_line(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
+            print_line(
+                f"model written to {written.path}: {len(found.model.classes)} classes, {data.d} feature{'s' * (data.d > 1)}"
+            )
         if proofs.path is not None:
             print_line(f"certificates written to {proofs.path}")
     print_notes(*remarks)

@@ -86,7 +86,8 @@ class MaxMarginClassifier(Planes, Parameters):
         The intercepts. Scores x·w + b are signed distances, positive on the side of `classes_[1]`, of class j of a pair, of the
         class against the rest, or of the label.
     classes_ : ndarray
-        The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names.
+        The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names. A class
+        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed.
     class_weight_ : ndarray of shape (n_classes,), or None
         The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
         or None if they are balanced.
@@ -117,7 +118,8 @@ class MaxMarginClassifier(Planes, Parameters):
         weights; None for a margin.
     certificate_ : Certificate
         The proof of `margin_` or `objective_`. `gordan.verify` checks it against X and y; for a class against the rest pass
-        y == class, for a pair its rows only, for a label its column of y.
+        y == class, for a pair its rows only, for a label its column of y. If a class was left out of `classes_`, pass only the
+        rows of the two others.
     witness_ : Witness or None
         Rows and weights that prove that no plane separates the classes, if that is the case.
     trace_ : Trace or None

@@ -310,8 +310,7 @@ class Fitting:
         """
         if hard is None and least is None and self._ends_before(k):
             return self._not_started(binary)
-        X = self.task.data.X
-        X = X if binary.rows is None else X.part(binary.rows)  # a copy, made here so that few exist at a time
+        X = binary.rows_of(self.task.data.X)  # perhaps a copy, made here so that few exist at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
         tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)

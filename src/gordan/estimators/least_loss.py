@@ -146,7 +146,7 @@ class LossFitting:
         """
         with binary.naming_errors:
             result: LossResult = minimize_loss(
-                self.task.data.X,
+                binary.rows_of(self.task.data.X),
                 binary.labels,
                 **self._weights_of(binary),
                 start=start,

@@ -93,7 +93,8 @@ class LinearClassifier(Planes, LossParameters):
     intercept_ : ndarray of shape (k,)
         The intercepts. Those of the multinomial loss with a free intercept have the sum 0.
     classes_ : ndarray
-        The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names.
+        The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names. A class
+        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed.
     class_weight_ : ndarray of shape (n_classes,), or None
         The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
         or None if they are balanced. They are needed to check certificates of more than 100,000 rows (see `certificate_`).
@@ -116,8 +117,9 @@ class LinearClassifier(Planes, LossParameters):
         A proved bound on the distance (in the Frobenius norm) of `coef_` from the exact minimizer.
     certificate_ : Certificate, or list of Certificate
         The proof of `objective_`. `gordan.verify` checks it against X and y; for a class against the rest pass y == class, for a
-        label its column of y. If there are more than 100,000 weights, pass these as well: the sample weights, or for a class
-        against the rest their products with the class weights, `sample_weight * class_weight_[np.searchsorted(classes_, y)]`.
+        label its column of y, and otherwise only the rows of `classes_` if a class was left out. If there are more than 100,000
+        weights, pass these as well: the sample weights, or for a class against the rest their products with the class weights,
+        `sample_weight * class_weight_[np.searchsorted(classes_, y)]`.
 
     See Also
     --------

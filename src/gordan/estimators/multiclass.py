@@ -20,7 +20,7 @@ from gordan.intercepts import Intercept
 from gordan.io.model import Kind, pairs
 from gordan.io.model import problems as number_of_problems
 from gordan.trace import Moment
-from gordan.verdicts.weights import class_factors, combined_weights, row_weights, weight_factors
+from gordan.verdicts.weights import class_factors, products_of_weights, require_classes_with_weight, row_weights, weight_factors
 
 if TYPE_CHECKING:
     from gordan.estimators.fitting import Fitting
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class TrainingData:
     """What a classifier is fitted to: X as stored, the labels y, and the classes in order.
+
+    Classes whose rows all have weight zero are left out, as if these rows were removed. X and y have them still: `counted` are
+    the positions of the other rows, or None if no class was left out.
 
     `weights` are the products of the `sample` weights with the class weights, which are the `factors`. For multilabel y, where
     class weights differ between columns, `weights` are without them, and `factors` are those of 0 and 1, or None if they are
@@ -42,19 +45,24 @@ class TrainingData:
     weights: Array | None
     sample: Any = None
     factors: Array | None = None
+    counted: Array | None = None
 
     @staticmethod
     def of(X: Any, y: Array, classes: Array, which: Array, sample_weight: Any, class_weight: Any) -> TrainingData:
         """Return the data with checked weights; `which` has the number of the class of each row, or is the table of labels."""
-        labels = classes.tolist()
+        labels, rows = classes.tolist(), None
         if which.ndim == 2:
             by_label = class_weight is not None and not (isinstance(class_weight, str) and class_weight == "balanced")
             factors = class_factors(class_weight, [False, True], np.ones(2)) if by_label else None
             weights, _ = weight_factors(sample_weight, None, labels, which[:, 0])
         else:
             sample, factors = weight_factors(sample_weight, class_weight, labels, which)
-            weights = combined_weights(sample, factors, labels, which)
-        return TrainingData(X, y, classes, weights, sample_weight, factors)
+            weights = products_of_weights(sample, factors, which)
+            counted = require_classes_with_weight(weights, labels, which, 2)
+            if not counted.all():
+                classes, factors = classes[counted], None if factors is None else factors[counted]
+                rows = np.flatnonzero(counted[which])
+        return TrainingData(X, y, classes, weights, sample_weight, factors, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +128,10 @@ class Binary:
         classes = [False, True] if self.other is None else read_labels([self.other, self.label], 2)[0]
         return Problem(Matrix(X), np.where(self.positive, np.int8(1), np.int8(-1)), tuple(classes)).nearby()
 
+    def rows_of(self, X: Any) -> Any:
+        """Return the rows of X that this problem is about (a copy unless it is about all), or X if it has no others."""
+        return X if self.rows is None or X.n == len(self.rows) else X.part(self.rows)
+
     @property
     def totals(self) -> tuple[float, float]:
         """The total weights C₊ and C₋ of the two classes."""
@@ -140,7 +152,9 @@ def binary_problems(fitting: Fitting | LossFitting) -> Iterator[Binary]:
     data, kind, word, class_weight = fitting.task.data, fitting.kind, fitting.task.words.label, fitting.options.class_weight
     y, weights, classes = data.y, data.weights, data.classes.tolist()
     if kind == "multinomial":  # one problem for all classes
-        yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
+        labels = y if data.counted is None else y[data.counted]
+        c = weights if weights is None or data.counted is None else weights[data.counted]
+        yield Binary("all classes", None, None, labels, labels == classes[-1], c, data.counted)
         return
     if kind == "multilabel":  # y has a column for each label, which is True where the row has that label
         for label, own in zip(classes, y.T, strict=True):
@@ -154,7 +168,7 @@ def binary_problems(fitting: Fitting | LossFitting) -> Iterator[Binary]:
         return
     for i, j in pairs(len(classes)):
         other, label = classes[i], classes[j]
-        rows = None if kind == "binary" else np.flatnonzero((y == other) | (y == label))
+        rows = data.counted if kind == "binary" else np.flatnonzero((y == other) | (y == label))
         labels = y if rows is None else y[rows]
         c = weights if weights is None or rows is None else weights[rows]
         yield Binary(f"{word(label)} against {word(other)}", label, other, labels, labels == label, c, rows)

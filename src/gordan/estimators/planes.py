@@ -74,7 +74,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = TrainingData.of(storage, labels, classes, which, sample_weight, self.class_weight)
         given = self.random_state
         seed = given if given is None or is_number(given) else int(check_random_state(given).randint(2**31 - 1))
-        in_parallel = (labels.ndim == 2 or len(classes) > 2) and effective_n_jobs(self.n_jobs) > 1
+        in_parallel = (labels.ndim == 2 or len(data.classes) > 2) and effective_n_jobs(self.n_jobs) > 1
         return kind(self, FitTask(data, deadline, seed, threads=1 if in_parallel else None))
 
     def _solve_in_parallel(self, solve: Callable[..., Any], asked: Iterable[Sequence[Any]]) -> list[Any]:

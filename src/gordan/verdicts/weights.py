@@ -27,6 +27,13 @@ def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], wh
 
 def combined_weights(sample: Array | None, factors: Array | None, labels: Sequence[Any], which: Array) -> Array | None:
     """Return what `row_weights` does, from the sample weights and class weights that `weight_factors` returns."""
+    c = products_of_weights(sample, factors, which)
+    require_classes_with_weight(c, labels, which, len(labels))
+    return c
+
+
+def products_of_weights(sample: Array | None, factors: Array | None, which: Array) -> Array | None:
+    """Return the finite products of sample weights and class weights, whatever classes have weight; None if neither is given."""
     if sample is None and factors is None:
         return None
     c = np.ones(len(which)) if sample is None else sample.copy()
@@ -36,12 +43,17 @@ def combined_weights(sample: Array | None, factors: Array | None, labels: Sequen
     if not np.isfinite(c).all():
         row = int(np.argmin(np.isfinite(c)))
         raise InputError(f"sample_weight × class_weight of row {row} overflows; divide one of them by a constant")
-    left = np.bincount(which[c > 0], minlength=len(labels))
-    if not left.all():
-        label = labels[int(np.argmin(left))]
-        needed = "two classes are needed" if len(labels) == 2 else "leave them out, or give them some weight"
-        raise InputError(f"all rows of class {label!r} have weight zero; {needed}")
     return c
+
+
+def require_classes_with_weight(c: Array | None, labels: Sequence[Any], which: Array, least: int) -> Array:
+    """Return which classes have a row of positive weight, or raise an InputError if these are fewer than `least`."""
+    found = np.bincount(which if c is None else which[c > 0], minlength=len(labels)) > 0
+    if np.count_nonzero(found) < least:
+        label = labels[int(np.argmin(found))]
+        needed = "two classes are needed" if least == 2 else "leave them out, or give them some weight"
+        raise InputError(f"all rows of class {label!r} have weight zero; {needed}")
+    return found
 
 
 def weight_factors(
@@ -69,7 +81,8 @@ def weight_factors(
 def class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
     """Return the class weight of each label; `totals` are the sums of sample weights per class, up to a common factor."""
     if isinstance(class_weight, str) and class_weight == "balanced":
-        factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
+        counted = int(np.count_nonzero(totals))
+        factors: Array = np.divide(totals.sum(), counted * totals, out=np.zeros(len(labels)), where=totals > 0)
         return factors
     if not isinstance(class_weight, Mapping):
         meant = did_you_mean(class_weight, ["balanced"])
