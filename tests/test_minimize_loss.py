@@ -116,6 +116,11 @@ REFUSED = {
     "class weights": ({"class_weight": {2: 1.0}}, r"class_weight names 2, which is not a class; the classes are 0, 1"),
     "length of start": ({"start": np.zeros(5)}, r"start must hold one number for each of the 3 columns"),
     "start is no number": ({"start": np.array([0.0, math.nan, 0.0])}, r"start\[1\] is not finite; pass an earlier result"),
+    "columns of start": ({"start": gordan.minimize_loss(data()[0][:, :2], data()[1])}, "start has 2 columns, X has 3"),
+    "start of classes": (
+        {"start": gordan.minimize_loss(*data(), loss="multinomial")},
+        "start has the planes of 2 classes, this problem one; pass a result of such a problem, or None",
+    ),
     "start is text": ({"start": "x"}, r"start must hold real numbers"),
 }
 

@@ -280,7 +280,7 @@ REFUSED = {
     "start of another loss": (
         data(9, 2, 3),
         {"start": gordan.minimize_loss(*data(9, 2, 2))},
-        "start must be finite and of shape",
+        "start has one plane, this problem the planes of 3 classes",
     ),
     "start is text": (data(9, 2, 3), {"start": "x"}, "start must hold real numbers"),
     "start is not finite": (data(9, 2, 3), {"start": np.full((2, 3), math.nan)}, "start must be finite"),

@@ -471,13 +471,15 @@ def plane_of_start(start: LossResult | Array | None, intercept: Intercept, d: in
     """
     if start is None:
         return None
+    if isinstance(start, LossResult):
+        _require_fitting_start(start, d, k)
     if k is not None:
         return _multinomial_start(start, intercept, d, k)
     found = np.append(start.w, start.b) if isinstance(start, LossResult) else start
     if intercept.exists and np.shape(found) == (d + 1,):
         plane = vector(found, "start", d + 1, "columns")
     else:
-        w = vector(found[:d] if isinstance(start, LossResult) else found, "start", d, "columns")
+        w = vector(start.w if isinstance(start, LossResult) else found, "start", d, "columns")
         plane = np.append(w, 0.0) if intercept.exists else w
     if not np.isfinite(plane).all():
         row = int(np.argmin(np.isfinite(plane)))
@@ -485,9 +487,25 @@ def plane_of_start(start: LossResult | Array | None, intercept: Intercept, d: in
     return plane
 
 
+def _require_fitting_start(start: LossResult, d: int, k: int | None) -> None:
+    """Raise an InputError unless an earlier result has as many columns and planes as this problem."""
+    if len(start.w) != d:
+        raise InputError(f"start has {len(start.w)} columns, X has {d}; pass a result for the same columns, or None")
+    planes, needed = (each if each is None else f"the planes of {each} classes" for each in (_classes_of(start), k))
+    if planes != needed:
+        raise InputError(
+            f"start has {planes or 'one plane'}, this problem {needed or 'one'}; pass a result of such a problem, or None"
+        )
+
+
+def _classes_of(result: LossResult) -> int | None:
+    """Return the number of classes of a result of the multinomial loss, else None."""
+    return result.w.shape[1] if result.w.ndim == 2 else None
+
+
 def _multinomial_start(start: LossResult | Array, intercept: Intercept, d: int, k: int) -> Array:
     """Return the planes of k classes to start from, as columns."""
-    found = np.vstack((start.w, start.b)) if isinstance(start, LossResult) and start.w.ndim == 2 else getattr(start, "w", start)
+    found = np.vstack((start.w, start.b)) if isinstance(start, LossResult) else getattr(start, "w", start)
     try:
         planes = np.array(host(found), dtype=np.float64)
     except (TypeError, ValueError):
