@@ -202,6 +202,22 @@ def test_sizes_beyond_reason_leave_a_true_interval(loss, scale):
 
 
 @pytest.mark.filterwarnings("error")
+def test_columns_of_other_names_are_refused():
+    """As by `LinearClassifier.same_prediction`, also for a table of labels; a frame without names is read by position."""
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    result = gordan.minimize_loss(frame, y)
+    expected = result.same_prediction(X)
+    assert (result.same_prediction(frame) == expected).all()
+    assert (result.same_prediction(pd.DataFrame(X)) == expected).all()
+    assert (gordan.minimize_loss(X, y).same_prediction(frame) == expected).all()
+    for found in (result, gordan.minimize_loss(frame, np.c_[y, 1 - y] == 1)[1]):
+        with pytest.raises(InputError, match="Z has the same columns in another order: 'c' is where X had 'a'; pass the columns"):
+            found.same_prediction(frame[["c", "b", "a"]])
+        with pytest.raises(InputError, match="Z has other columns than X: 'z' is where X had 'b'"):
+            found.same_prediction(frame.rename(columns={"b": "z"}))
+
+
 def test_a_start_that_overflows_is_no_worse_than_no_plane():
     X, y = data()
     result = gordan.minimize_loss(X, y, start=np.full(3, 1e200))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
@@ -27,7 +27,7 @@ from gordan.intercepts import Intercept
 from gordan.ledger.optimum import LossEvidence, LossQuestion, LossSubject, without_plane
 from gordan.ledger.question import Budget, Play
 from gordan.losses import Loss
-from gordan.rows import host, stored
+from gordan.rows import column_names, host, stored
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
@@ -160,6 +160,8 @@ class LossResult:
         storage = stored(Z)
         if storage.d != len(self.w):
             raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
+        about = self._evidence.question.problem.about
+        _require_same_names(column_names(Z, storage.d), None if about is None else about.columns)
         X = Matrix(storage)
         own = certain_label(X, self.w, self.b)
         return np.asarray((own >= 0) & (own == self._located.place.label(X)))
@@ -226,6 +228,19 @@ class LossResult:
 
     def _repr_html_(self) -> str:
         return html_paragraph(self)
+
+
+def _require_same_names(given: Sequence[str] | None, names: Sequence[str] | None) -> None:
+    """Raise an InputError if columns have other names than those of X; numbers of columns are not names."""
+    if given is None or names is None:
+        return
+    numbers = [str(j) for j in range(len(names))]
+    differing = [(theirs, own) for theirs, own in zip(given, names, strict=True) if theirs != own]
+    if differing and numbers not in ([*given], [*names]):
+        theirs, own = differing[0]
+        again = "Z has the same columns in another order" if sorted(given) == sorted(names) else "Z has other columns than X"
+        fix = "pass the columns of X in their order, or Z.to_numpy() if these are the same"
+        raise InputError(f"{again}: {theirs!r} is where X had {own!r}; {fix}")
 
 
 def with_planes(claim: Certificate, w: Array, b: Any) -> Certificate:
