@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from scipy import sparse
 from sklearn.datasets import load_iris
 
 import gordan
@@ -327,3 +328,16 @@ def test_which_rows_are_proved(several):
     assert drawn(ProvedDisplay.from_estimator(model, X)).wrong is None
     with pytest.raises(gordan.InputError, match="not a fitted LinearClassifier"):
         ProvedDisplay.from_estimator(MaxMarginClassifier(), X)
+
+
+def test_which_rows_of_several_labels_are_proved():
+    table = np.c_[Y == 0, Y == 1, Y > 0].astype(int)
+    model = LinearClassifier("logistic", max_iter=3, tol=1.0).fit(X, table)
+    for given in (table, sparse.csr_matrix(table)):
+        display = drawn(ProvedDisplay.from_estimator(model, X, given, bins=10))
+        np.testing.assert_array_equal(display.wrong, (model.predict(X) != table).any(axis=1))
+        np.testing.assert_array_equal(display.ahead, np.abs(model.decision_function(X)).min(axis=1))
+    with pytest.raises(gordan.InputError, match=r"y has shape \(150,\), but the predictions for X have \(150, 3\)"):
+        ProvedDisplay.from_estimator(model, X, Y)
+    with pytest.raises(gordan.InputError, match=r"y has shape \(10,\), but the predictions for X have \(150,\); pass labels"):
+        ProvedDisplay.from_estimator(LinearClassifier().fit(X, Y), X, Y[:10])

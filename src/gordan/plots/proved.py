@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
+from gordan.errors import InputError
 from gordan.plots.fitted import COLOURS, INK, axes_or_new, legend_above, require_fitted
 
 # The ratio of the ends of a logarithmic axis up to which 2 and 5 are labelled between the powers of ten.
@@ -22,11 +23,11 @@ class ProvedDisplay:
     ----------
     ahead : ndarray
         The lead of the predicted class of each row: the size of x·w + b, or with several classes the largest score minus the
-        next one.
+        next one. For multilabel y the size of the least score, on which any of the predicted labels would change first.
     proved : ndarray of bool
         Which predictions the exact minimizer is proved to share, as in `LinearClassifier.same_prediction`.
     wrong : ndarray of bool, or None
-        Which rows have another label; None if the labels are not known.
+        Which rows have another label, or for multilabel y other labels; None if the labels are not known.
     ax_, figure_
         The matplotlib axes and figure of the plot.
 
@@ -55,7 +56,7 @@ class ProvedDisplay:
             The fitted classifier.
         X : array-like or sparse matrix of shape (n, d)
             The rows to predict.
-        y : array-like of shape (n,), default=None
+        y : array-like of shape (n,) or (n, k), default=None
             Their labels, if they are known.
         bins : int, default=40
             The number of bins.
@@ -71,10 +72,12 @@ class ProvedDisplay:
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:
             ahead = np.abs(scores)
+        elif estimator.kind_ == "multilabel":
+            ahead = np.abs(scores).min(axis=1)
         else:
             best = np.partition(scores, -2, axis=1)[:, -2:]
             ahead = best[:, 1] - best[:, 0]
-        wrong = None if y is None else np.asarray(estimator.predict(X) != np.asarray(y))
+        wrong = None if y is None else _wrong(estimator.predict(X), y)
         return cls(ahead, estimator.same_prediction(X), wrong, str(estimator.loss)).plot(ax, bins=bins)
 
     def __repr__(self) -> str:
@@ -122,3 +125,15 @@ class ProvedDisplay:
         ax.set(xlabel="lead of the predicted class (difference of scores)", ylabel="rows")
         legend_above(ax, f"{self.name.replace('_', ' ')} loss: predictions that the exact minimizer shares")
         return self
+
+
+def _wrong(predicted: Array, y: Any) -> Array:
+    """Return which rows of labels, or of tables of labels, differ from those predicted."""
+    labels = np.asarray(y.toarray() if is_sparse(y) else y)
+    labels = labels.reshape(-1) if labels.shape == (len(predicted), 1) else labels
+    if labels.shape != predicted.shape:
+        raise InputError(
+            f"y has shape {labels.shape}, but the predictions for X have {predicted.shape}; pass labels for each row"
+        )
+    differs = np.asarray(predicted != labels)
+    return differs if differs.ndim == 1 else differs.any(axis=1)
