@@ -141,3 +141,24 @@ def test_mutations_load_or_are_refused(saved, tmp_path):
             outcomes["loaded"] += 1
             assert isinstance(trace, gordan.Trace)
     assert min(outcomes.values()) > 0
+
+
+def test_a_trace_of_a_loss_says_so(tmp_path):
+    """Also in its file, which only such a trace has a field for."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    played = play(X, "smooth_perceptron", 50, loss="hinge")
+    found = gordan.minimize_loss(X, np.arange(30) % 2, loss="logistic").trace
+    for trace, loss in ((played, "hinge"), (found, "logistic"), (play(A3, rounds=20), None)):
+        trace.save(tmp_path / "trace.json")
+        loaded = Trace.load(tmp_path / "trace.json")
+        assert trace.loss == loaded.loss == loss
+        assert repr(loaded) == repr(trace)
+        assert (", least value in [" in repr(trace)) is (loss is not None)
+        assert (", margin in [" in repr(trace)) is (loss is None)
+        assert ("loss" in json.loads((tmp_path / "trace.json").read_text())) is (loss is not None)
+
+
+def test_a_trace_of_an_unknown_loss_is_refused(saved, tmp_path):
+    (tmp_path / "trace.json").write_text(changed(saved, loss="zero_one"))
+    with pytest.raises(InputError, match="is damaged: loss is 'zero_one'"):
+        Trace.load(tmp_path / "trace.json")

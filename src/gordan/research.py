@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from gordan import dynamics, methods, rows
@@ -11,6 +12,7 @@ from gordan.arrays import check_callback, require_aligned, seconds_at_most, whol
 from gordan.checkpoint import Checkpoint, fingerprint, method_facts
 from gordan.errors import InputError
 from gordan.geometry import LossWeights, Simplex
+from gordan.losses import Loss
 from gordan.methods import Entry, Method
 from gordan.trace import Moment, Trace
 
@@ -100,7 +102,7 @@ def play(
         facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
         facts |= {} if loss is None else {"loss": str(loss), "C": p_set.c}
         keeper.require(fingerprint(raw, **facts))
-    return dynamics.run(
+    trace = dynamics.run(
         form,
         rounds,
         record=moments,
@@ -112,6 +114,7 @@ def play(
         form_name=method.form,
         checkpoint=keeper,
     )
+    return trace if loss is None else replace(trace, loss=Loss.of(loss))
 
 
 def _chosen(method: str | Entry | Method, loss: str | None) -> Method:

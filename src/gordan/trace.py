@@ -15,6 +15,7 @@ import numpy as np
 from gordan.arrays import Array, relative_width
 from gordan.checkpoint import checkpointed
 from gordan.errors import import_extra, input_errors
+from gordan.losses import Loss
 from gordan.schema import (
     COUNT,
     DECIMAL,
@@ -89,7 +90,8 @@ class Trace:
 
     `w` is the method's output (what its theorem is about) and `p` its last distribution; `w_bar`, `p_bar` are the weighted
     averages; `w_best`, `p_best` are the vectors behind `lower` and `upper`. `scale` is R: the game was played on A/R.
-    `status` is "finished" (nothing left to do), "rounds" (their limit), "time-limit", "callback" or "interrupted".
+    `loss` is the loss that was minimized, whose least value `lower` and `upper` then bound, or None for a margin. `status` is
+    "finished" (nothing left to do), "rounds" (their limit), "time-limit", "callback" or "interrupted".
     """
 
     method: str
@@ -106,6 +108,7 @@ class Trace:
     p_bar: Array | None = None
     w_best: Array
     p_best: Array | None
+    loss: Loss | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in COLUMNS:
@@ -119,9 +122,10 @@ class Trace:
         return len(self.t)
 
     def __repr__(self) -> str:
+        what = "margin" if self.loss is None else "least value"
         return (
             f"Trace({self.method}, {self.form} form, n={self.n}, d={self.d}: {self.t[-1]} rounds, "
-            f"{self.passes[-1]:.4g} passes, margin in [{self.lower[-1]:.6g}, {self.upper[-1]:.6g}], {self.status})"
+            f"{self.passes[-1]:.4g} passes, {what} in [{self.lower[-1]:.6g}, {self.upper[-1]:.6g}], {self.status})"
         )
 
     @property
@@ -157,6 +161,7 @@ class Trace:
         from gordan.io import write_atomic  # not above: nothing else that `import gordan` needs reads or writes files
 
         content = {"format": FORMAT} | {name: form.write(getattr(self, name)) for name, form in FACTS.items()}
+        content |= {} if self.loss is None else {"loss": self.loss.value}  # files about margins are those of earlier versions
         content["columns"] = {name: _plain(column) or [None] * len(self) for name, column in self.columns.items()}
         content |= {name: _plain(getattr(self, name)) for name in VECTORS}
         write_atomic(path, (json.dumps(content, allow_nan=False) + "\n").encode())
@@ -198,6 +203,7 @@ FACTS = {
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
 FORMS = {
     **FACTS,
+    "loss": optional(choice(*Loss)),
     "columns": mapping("the columns of a trace", dict.fromkeys(COLUMNS, LIST)),
     **{name: LIST if name in ("w", "w_best") else optional(LIST) for name in VECTORS},
 }
@@ -209,6 +215,7 @@ def _plain(values: Array | None) -> Any:
 
 def _from_plain(content: dict[str, Any]) -> Trace:
     """Return the trace that was written as `content`; raise a ValueError or an OverflowError if it is not valid."""
+    content.setdefault("loss", None)
     found = fields(content, FORMS, "a trace")
     rounds = len(found["columns"]["t"])
     if not rounds:
@@ -218,6 +225,7 @@ def _from_plain(content: dict[str, Any]) -> Trace:
         for name, values in found["columns"].items()
     }
     found["status"] = Ending(found["status"])
+    found["loss"] = None if found["loss"] is None else Loss(found["loss"])
     for name, size in VECTORS.items():
         if found[name] is not None:
             found[name] = _numbers(found[name], name, found[size], DECIMAL)

@@ -10,7 +10,6 @@ import numpy as np
 
 from gordan.arrays import Array, choose
 from gordan.errors import InputError
-from gordan.losses import Loss
 from gordan.plots.fitted import COLOURS, INK, MARKERS, UNITS, axes_or_new, legend_above, of_problem, require_fitted
 from gordan.trace import Trace
 
@@ -134,11 +133,11 @@ class ConvergenceDisplay:
         """Return the display of a run, not yet drawn; without a margin the middle of its last bracket is used."""
         lower, upper = np.maximum(trace.lower, 0.0), np.asarray(trace.upper)
         margin = float(lower[-1] + upper[-1]) / 2 if margin is None else margin
-        objective = trace.method in {*Loss}
+        objective = trace.loss is not None
         if objective:  # a step may be worse than an earlier one, whose bracket is still valid
             lower, upper = np.maximum.accumulate(lower), np.minimum.accumulate(upper)
         bound = None if trace.bound is None else np.asarray(trace.bound)
-        name, promised = trace.method.replace("_", " ") if objective else trace.method, _promised(trace, margin)
+        name, promised = trace.method.replace("_", " ") if trace.method == trace.loss else trace.method, _promised(trace, margin)
         return cls(np.asarray(trace.passes), lower, upper, promised, margin, name, objective, trace.average_regret, bound)
 
     def __repr__(self) -> str:

@@ -452,6 +452,7 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         p=None if loss.smooth else alpha,
         w_best=found.w,
         p_best=None if loss.smooth else alpha,
+        loss=loss,
     )
     offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
     return Proposal(w, offset, alpha if found.stated or not loss.smooth else None, smoothing=found.smoothing, trace=trace)
