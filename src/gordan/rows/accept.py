@@ -284,7 +284,8 @@ def _summed(X: Any, first: int) -> Sparse:
                 sums[k] = float(total) if abs(total) < OVERFLOWING_SUM else math.inf
                 if sums[k] != total:
                     raise InputError(
-                        f"{cell((int(starts[k]),))} is stored in parts whose sum float64 cannot hold; add them up first"
+                        f"{cell((int(starts[k]),))} is stored in parts whose sum float64 cannot hold; add them up with "
+                        "X.sum_duplicates(), which rounds"
                     )
             else:
                 sums[k] = sum(terms)
