@@ -202,6 +202,24 @@ def test_seeds_and_progress(capsys):
     assert "round 1" in told
 
 
+@pytest.mark.parametrize("model", [gordan.LinearClassifier(), MaxMarginClassifier()], ids=["losses", "margins"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_jobs": "a"}, "n_jobs is 'a'; pass a number of threads, -1 for one on each core, or None"),
+        ({"n_jobs": 1.5}, "n_jobs is 1.5"),
+        ({"n_jobs": 0}, "n_jobs is 0"),
+        ({"n_jobs": True}, "n_jobs is True"),
+        ({"verbose": "a"}, "verbose is 'a'; pass 0"),
+        ({"warm_start": "yes"}, "warm_start is 'yes'; pass True or False"),
+        ({"warm_start": 1}, "warm_start is 1"),
+    ],
+)
+def test_bad_options_of_both_classifiers_are_refused(model, options, message):
+    with pytest.raises(gordan.InputError, match=message):
+        clone(model).set_params(**options).fit(X_IRIS, Y_IRIS == 0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -260,7 +278,7 @@ def test_what_scikit_learn_does_not_look_at():
     for call in (lambda: MaxMarginClassifier().fit(masked, y), lambda: fitted.predict(masked)):
         with pytest.raises(gordan.InputError, match="masked"):
             call()
-    with pytest.raises(gordan.InputError, match="verbose is None"):
+    with pytest.raises(gordan.InputError, match="verbose is None; pass 0, 1 or 2"):
         MaxMarginClassifier(verbose=None).fit(X, y)
 
 

@@ -14,13 +14,19 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, choose, exponent, positive, relative_width
+from gordan.arrays import Array, choose, exponent, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
-from gordan.estimators.least_loss import LossFitting, LossParameters, SharedParameters, refusing_unknown_parameters
+from gordan.estimators.least_loss import (
+    LossFitting,
+    LossParameters,
+    SharedParameters,
+    check_shared_parameters,
+    refusing_unknown_parameters,
+)
 from gordan.estimators.leave_one_out import leave_one_out_errors
 from gordan.estimators.models import build_model, certificates_of, limit_advice, options_of
 from gordan.estimators.multiclass import Binary, FitTask
@@ -76,9 +82,7 @@ def check_parameters(options: Parameters) -> None:
     """Refuse parameters that no binary problem checks."""
     for name, allowed in CHOICES.items():
         choose(name, getattr(options, name), allowed)
-    if not isinstance(options.verbose, (int, np.integer)):  # which bool is
-        raise InputError(f"verbose is {options.verbose!r}; pass 0, 1 or 2")
-    positive(options.tol, "tol")
+    check_shared_parameters(options, most_verbose=2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, positive
 from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix, far_origin
 from gordan.certificates.regions import Place
@@ -78,6 +79,19 @@ class SharedParameters:
     device: str | None = None
     random_state: Any = None
     verbose: int = 0
+
+
+def check_shared_parameters(options: SharedParameters, most_verbose: int = 1) -> None:
+    """Refuse parameters of either classifier that no binary problem checks."""
+    positive(options.tol, "tol")
+    if not isinstance(options.warm_start, (bool, np.bool_)):
+        raise InputError(f"warm_start is {options.warm_start!r:.60}; pass True or False")
+    jobs = options.n_jobs
+    if jobs is not None and (isinstance(jobs, (bool, np.bool_)) or not isinstance(jobs, Integral) or jobs == 0):
+        raise InputError(f"n_jobs is {jobs!r:.60}; pass a number of threads, -1 for one on each core, or None")
+    if not isinstance(options.verbose, Integral):  # which bool is
+        allowed = ", ".join(map(str, range(most_verbose)))
+        raise InputError(f"verbose is {options.verbose!r:.60}; pass {allowed} or {most_verbose}")
 
 
 @refusing_unknown_parameters

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gordan.arrays import Array, positive, relative_width
+from gordan.arrays import Array, relative_width
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import is_one_hot
 from gordan.certificates.regions import same_labels
@@ -22,6 +22,7 @@ from gordan.estimators.least_loss import (
     LeastPlane,
     LossFitting,
     LossParameters,
+    check_shared_parameters,
     least_planes,
     model_of_least_loss,
     planes_from_parts,
@@ -164,7 +165,7 @@ class LinearClassifier(Planes, LossParameters):
         -----
         Rows are paired by position, as in `MaxMarginClassifier.fit`.
         """
-        positive(self.tol, "tol")
+        check_shared_parameters(self)
         fitting = self._fitting(LossFitting, X, y, sample_weight)
         if fitting.task.data.y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
