@@ -66,6 +66,7 @@ REFUSED = {
     "nan in y": (labelled(np.where(np.arange(8) == 3, np.nan, GOOD_Y)), "y[3] is nan", "every row needs a label"),
     "None in y": (labelled([1, 1, None, 1, 0, 0, 0, 0]), "y[2] is None", "every row needs a label"),
     "NA in y": (labelled([1, NA, 1, 1, 0, 0, 0, 0]), "y[1] is <NA>", "every row needs a label"),
+    "infinity in y": (labelled(np.where(GOOD_Y == 1, np.inf, 0.0)), "y[", "pass finite numbers or text for labels"),
     "nan among strings": (labelled(["a", float("nan"), "a", "a", "b", "b", "b", "b"]), "y[1] is nan", "every row needs a label"),
     "no rows": (lambda: (GOOD[:0], GOOD_Y[:0]), "0 rows and 3 columns", "at least one"),
     "no columns": (lambda: (GOOD[:, :0], GOOD_Y), "8 rows and 0 columns", "at least one"),

@@ -60,6 +60,8 @@ def test_labels_are_read(name):
 BAD_LABELS = {
     "masked": (np.ma.masked_array([1, 2, 3], mask=[False, True, True]), "y[1] is masked"),
     "NaN": (np.array([1.0, math.nan, math.nan]), "y[1] is nan"),
+    "infinity": (np.array([1.0, math.inf, 1.0]), "y[1] is inf; pass finite numbers"),
+    "infinity in a list": ([1.0, 0.0, -math.inf], "y[2] is -inf; pass finite numbers"),
     "NaN in a list": ([1.0, 0.0, math.nan], "y[2] is nan"),
     "None": ([1, None, 2], "y[1] is None; every row needs a label"),
     "NA": ([1, 2, pd.NA], "y[2] is <NA>; every row needs a label"),

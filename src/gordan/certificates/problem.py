@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -216,7 +216,7 @@ def is_one_hot(array: Array) -> bool:
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """Return the distinct labels of y in order (str, int, float or bool), and the position of each row's label among them.
 
-    NaN, None and NA are refused, as are labels of mixed kinds.
+    NaN, None, NA and infinity are refused, as are labels of mixed kinds.
     """
     if np.ma.is_masked(y):
         raise InputError(f"y[{int(np.flatnonzero(np.ma.getmaskarray(y))[0])}] is masked; every row needs a label (drop that row)")
@@ -247,9 +247,9 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
 def _read_array(array: Array) -> tuple[list[Label], Array]:
     """Return what `read_labels` does, for an array of numbers, booleans or text."""
     if array.dtype.kind == "f":
-        missing = np.flatnonzero(array != array)
-        if len(missing):
-            raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
+        wrong = np.flatnonzero(~np.isfinite(array))
+        if len(wrong):
+            _refuse_float(array[wrong[0]].item(), int(wrong[0]))
     if len(array) and array.dtype.kind != "U":
         low, high = array.min(), array.max()
         second = array == high
@@ -347,11 +347,20 @@ def require_labels(labels: Array) -> None:
             raise InputError(f"y has the label {label!r}; use labels that do not end in NUL characters")
 
 
+def _refuse_float(value: float, i: int) -> NoReturn:
+    """Raise an InputError about a label of row i that is NaN or infinite."""
+    if math.isnan(value):
+        raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
+    raise InputError(f"y[{i}] is {value}; pass finite numbers or text for labels")  # as scikit-learn does
+
+
 def _label(value: Any, i: int) -> Label:
     """Return the label of row i as a plain str, int, float or bool; an InputError says why it cannot be one."""
     if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # dates would become integers
         value = value.item()
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
+    if isinstance(value, float) and not math.isfinite(value):
+        _refuse_float(value, i)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
     if isinstance(value, int) and abs(value) >= LARGEST_LABEL:
         raise InputError(f"y[{i}] is a number of {value.bit_length()} bits; use shorter labels")

@@ -98,9 +98,6 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, which = read_labels(y, storage.n)
         _check_aligned(X, y, sample_weight, stacklevel=5)
         y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn does not accept such labels
-            row = int(np.argmax(np.isinf(y)))
-            raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
         if y.dtype.kind in "biu":  # these are sorted already, and cannot be the target of a regression
             classes = np.array(labels, dtype=y.dtype)
         else:
