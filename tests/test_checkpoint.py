@@ -762,6 +762,17 @@ def test_classes_and_functions_of_forms_may_be_renamed(tmp_path):
             gordan.play(A, other, 20, record=record, checkpoint=path)
 
 
+def test_another_C_is_shown_as_a_number(tmp_path):
+    X, y = SMALL
+    for call in (
+        lambda C: gordan.minimize_loss(X, y, C=C, sample_weight=np.arange(1, 81), checkpoint=tmp_path / "loss"),
+        lambda C: gordan.play(X, "smooth_perceptron", 5, loss="hinge", C=C, checkpoint=tmp_path / "game"),
+    ):
+        call(1)
+        with pytest.raises(InputError, match=r"another problem: C is 1\.0 in the file, but 2\.5 in this call"):
+            call(2.5)
+
+
 @pytest.mark.parametrize("label", METHODS)
 def test_settings_name_no_class_or_function(label):
     method = METHODS[label]

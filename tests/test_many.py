@@ -248,6 +248,7 @@ BAD = {
         lambda Y: pd.DataFrame(Y).astype("Int64").mask(pd.DataFrame(Y) > 5, 1).replace(-1, pd.NA),
         r"Y\[\d, \d\] is <NA>",
     ),
+    "sparse": (lambda Y: sp.csr_matrix(Y), r"Y is a sparse matrix; pass Y\.toarray\(\)"),
     "masked": (lambda Y: np.ma.masked_equal(Y, -1), "masked"),
 }
 

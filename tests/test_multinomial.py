@@ -274,6 +274,11 @@ def test_odd_data():
 
 
 REFUSED = {
+    "a table": (
+        (data(9, 2, 3)[0], np.eye(9, 2, dtype=int) - 1),
+        {},
+        r"its shape is \(9, 2\); pass one column \(separate, .* unless the loss is multinomial, accept a table of labels\)",
+    ),
     "one class": (([[0.0], [1.0]], [1, 1]), {}, "y has one class only"),
     "a class without weight": (data(9, 2, 3), {"sample_weight": [0, 1, 1] * 3}, "all rows of class 0 have weight zero"),
     "shape of start": (data(9, 2, 3), {"start": np.zeros(2)}, r"start must be finite and of shape \(2, 3\), or \(3, 3\) with b"),

@@ -72,6 +72,8 @@ BAD_LABELS = {
     "dates in a list": ([np.datetime64(1, "ns"), np.datetime64(2, "ns"), np.datetime64(1, "ns")], "labels must be text"),
     "bytes": (np.array([b"a", b"b", b"a"]), "y has labels of type |S1; use text"),
     "bytes in a list": ([b"a", b"b", b"a"], "y[0] is b'a'; labels must be text"),
+    "sparse": (sp.csr_matrix(np.eye(3)), "y is a sparse matrix; pass y.toarray()"),
+    "a sparse column": (sp.csr_matrix(np.ones((3, 1))), "y is a sparse matrix; pass y.toarray()"),
     "two columns": (np.ones((3, 2)), "its shape is (3, 2)"),
     "three dimensions": (np.ones((3, 1, 1)), "its shape is (3, 1, 1)"),
     "no dimension": (np.array(3), "its shape is ()"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gordan import dynamics, methods, rows
-from gordan.arrays import check_callback, require_aligned, seconds_at_most, whole_number
+from gordan.arrays import check_callback, is_number, require_aligned, seconds_at_most, whole_number
 from gordan.checkpoint import Checkpoint, fingerprint, method_facts
 from gordan.errors import InputError
 from gordan.geometry import LossWeights, Simplex
@@ -98,9 +98,11 @@ def play(
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form: Any = method.on(method.placed(scaled, p_set, checkpoint=keeper is not None), p_set, start)
     if keeper is not None:
-        facts: dict[str, Any] = {"task": "play", **method_facts(method, form)}
+        facts: dict[str, Any] = {"task": "play"}
+        # before the settings, some of which depend on C
+        facts |= {} if loss is None else {"loss": str(loss), "C": float(C) if is_number(C) else p_set.c}
+        facts |= method_facts(method, form)
         facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
-        facts |= {} if loss is None else {"loss": str(loss), "C": p_set.c}
         keeper.require(fingerprint(raw, **facts))
     trace = dynamics.run(
         form,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gordan.arrays import LARGEST_LABEL, Array, require_aligned
+from gordan.arrays import LARGEST_LABEL, Array, is_sparse, require_aligned
 from gordan.certificates.data import About, Label
 from gordan.certificates.matrix import ALWAYS, WORTH_COMPILING, Matrix
 from gordan.errors import InputError
@@ -220,13 +220,18 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """
     if np.ma.is_masked(y):
         raise InputError(f"y[{int(np.flatnonzero(np.ma.getmaskarray(y))[0])}] is masked; every row needs a label (drop that row)")
+    if is_sparse(y):
+        raise InputError("y is a sparse matrix; pass y.toarray()")
     if isinstance(y, (list, tuple)):  # np.asarray would turn labels of mixed kinds into text
         y = np.fromiter(y, dtype=object, count=len(y))
     array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else host(y))
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
-        hint = "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
+        hint = (
+            "; pass one column (separate, maximize_margin, and minimize_loss and the classifiers unless the loss is multinomial, "
+        )
+        hint += "accept a table of labels)"
         if array.ndim == 2 and array.dtype.kind in "biuf" and is_one_hot(array):
             hint = ", with one 1 in each row; pass y.argmax(axis=1)"
         raise InputError(f"y must be one label per row, but its shape is {array.shape}{hint if array.ndim == 2 else ''}")
@@ -290,6 +295,8 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     if np.ma.is_masked(Y):
         i, j = (int(at) for at in np.argwhere(np.ma.getmaskarray(Y))[0])
         raise InputError(f"Y[{i}, {j}] is masked; 0 beside -1 and 1 leaves a row out")
+    if is_sparse(Y):
+        raise InputError("Y is a sparse matrix; pass Y.toarray()")
     try:
         array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else host(Y))
     except ValueError as error:
