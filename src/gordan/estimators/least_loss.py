@@ -86,12 +86,13 @@ def check_shared_parameters(options: SharedParameters, most_verbose: int = 1) ->
     positive(options.tol, "tol")
     if not isinstance(options.warm_start, (bool, np.bool_)):
         raise InputError(f"warm_start is {options.warm_start!r:.60}; pass True or False")
-    jobs = options.n_jobs
+    jobs: Any = options.n_jobs
+    verbose: Any = options.verbose
     if jobs is not None and (isinstance(jobs, (bool, np.bool_)) or not isinstance(jobs, Integral) or jobs == 0):
         raise InputError(f"n_jobs is {jobs!r:.60}; pass a number of threads, -1 for one on each core, or None")
-    if not isinstance(options.verbose, Integral):  # which bool is
+    if not isinstance(verbose, Integral):  # which bool is
         allowed = ", ".join(map(str, range(most_verbose)))
-        raise InputError(f"verbose is {options.verbose!r:.60}; pass {allowed} or {most_verbose}")
+        raise InputError(f"verbose is {verbose!r:.60}; pass {allowed} or {most_verbose}")
 
 
 @refusing_unknown_parameters

@@ -135,5 +135,4 @@ def _wrong(predicted: Array, y: Any) -> Array:
         raise InputError(
             f"y has shape {labels.shape}, but the predictions for X have {predicted.shape}; pass labels for each row"
         )
-    differs = np.asarray(predicted != labels)
-    return differs if differs.ndim == 1 else differs.any(axis=1)
+    return np.asarray((predicted != labels).reshape(len(predicted), -1).any(axis=1))

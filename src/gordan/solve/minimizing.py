@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -406,7 +407,7 @@ def _earlier(question: LossQuestion) -> Found | None:
     keeper, objective = question.play.checkpoint, question.objective
     if keeper is None:
         return None
-    facts = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value}
+    facts: dict[str, Any] = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value}
     facts |= {"C": question.head.C, "weights": objective.c}  # C by itself, so that a message can show it
     labels = question.rows.signs if question.which is None else question.which
     keeper.require(fingerprint(question.given_rows, labels=labels, start=question.play.start, **facts))
