@@ -318,10 +318,19 @@ def test_new_files_with_categories(tmp_path, monkeypatch):
     assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
 
 
-def test_equal_names_are_reported_when_a_model_is_fitted(tmp_path):
+def test_equal_names_are_reported_and_no_model_is_fitted(tmp_path):
     """Which predict, by name, would refuse."""
-    done = run("fit", written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n"), "-o", tmp_path / "m.gordan")
-    assert "has 2 columns named 'a'; rename all but one, because predict finds columns by name" in done.stderr
+    path = written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n")
+    warning = "has 2 columns named 'a'; rename all but one, because predict finds columns by name"
+    done = run("separate", path)
+    assert done.exit_code == 0
+    assert warning in done.stderr
+    for options in ((), ("--loss", "hinge"), ("--standardize",)):
+        done = run("fit", path, "-o", tmp_path / "m.gordan", *options)
+        assert done.exit_code == 2
+        assert warning in done.stderr
+        assert "named 'a' apart; rename all but one, then fit" in done.stderr
+        assert not (tmp_path / "m.gordan").exists()
 
 
 def test_a_list_of_columns_to_drop(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -182,6 +183,7 @@ def fit(
         raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
+        _require_distinct_names(data)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         if asked.loss is None:
@@ -212,7 +214,7 @@ def fit(
     else:
         for each in found.answers:
             each.print(data)
-        if written.path is not None:
+        if found.model is not None and written.path is not None:
             print_line(
                 f"model written to {written.path}: {len(found.model.classes)} classes, {data.d} feature{'s' * (data.d > 1)}"
             )
@@ -252,6 +254,15 @@ def _task(
     fitted = TrainingData.of(X, data.y, classes, which, data.weights, options.class_weight)
     shown = watch.moment if watch.visible else None
     return FitTask(fitted, deadline, None, threads, shown, words_for(data), checkpoint)
+
+
+def _require_distinct_names(data: Data) -> None:
+    """Refuse features of one name: a model finds its columns by name, and could be used with no file."""
+    equal = [name for name, count in Counter(data.names or ()).items() if count > 1 and name.strip()]
+    if equal:
+        raise InputError(
+            f"predict could not tell the columns of {data.path} named {equal[0]!r} apart; rename all but one, then fit"
+        )
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:
