@@ -341,3 +341,24 @@ def test_which_rows_of_several_labels_are_proved():
         ProvedDisplay.from_estimator(model, X, Y)
     with pytest.raises(gordan.InputError, match=r"y has shape \(10,\), but the predictions for X have \(150,\); pass labels"):
         ProvedDisplay.from_estimator(LinearClassifier().fit(X, Y), X, Y[:10])
+
+
+@pytest.mark.parametrize("y", [Y == 2, Y], ids=["two classes", "three"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "multinomial"])
+def test_convergence_and_boundary_of_a_loss(loss, y):
+    model = LinearClassifier(loss).fit(FLAT, y)
+    display = drawn(BoundaryDisplay.from_estimator(model, FLAT, y, resolution=50))
+    assert not display.support.any()
+    assert display.closest is None
+    assert len(display.planes) == (model.kind_ == "binary")
+    assert display.title == f"least {loss.replace('_', ' ')} loss"
+    several = model.kind_ == "one-vs-rest"
+    display = drawn(ConvergenceDisplay.from_estimator(model, problem=int(several)))
+    assert display.margin == pytest.approx(np.reshape(model.objective_, (-1, 2))[int(several)].mean())
+    assert repr(display).startswith(f"ConvergenceDisplay({loss.replace('_', ' ')}: ")
+    assert "least value" in repr(display)
+    with pytest.raises(gordan.InputError, match="this display is for a MaxMarginClassifier"):
+        MarginDisplay.from_estimator(model, FLAT, y)
+    model.trace_ = [None] * 3 if several else None  # as of classes that are found together
+    with pytest.raises(gordan.InputError, match=r"found together have none \(use minimize_loss\(X, y == label\)\.trace\)"):
+        ConvergenceDisplay.from_estimator(model, problem=1)

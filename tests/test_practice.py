@@ -15,6 +15,7 @@ import pandas
 import pytest
 import scipy.sparse as sp
 from commands import IRIS, run
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -204,8 +205,9 @@ def test_a_remark_of_one_classifier_does_not_silence_the_other():
             kind.fit(Z, y)
 
 
-def test_pickles_leave_the_trace_out():
-    found = MaxMarginClassifier(method="smooth_perceptron").fit(X, Y)
+@pytest.mark.parametrize("model", [MaxMarginClassifier(method="smooth_perceptron"), LinearClassifier()])
+def test_pickles_leave_the_trace_out(model):
+    found = clone(model).fit(X, Y)
     assert found.trace_ is not None
     for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert not hasattr(again, "trace_")

@@ -122,6 +122,10 @@ class LinearClassifier(Planes, LossParameters):
         weights, pass these as well: the sample weights, or for a class against the rest their products with the class weights,
         `sample_weight * class_weight_[np.searchsorted(classes_, y)]`.
 
+    trace_ : Trace or None, or list of Trace or None
+        The recorded steps; None for planes that were found together with those of other classes or labels. It is not part of
+        pickles and model files.
+
     See Also
     --------
     MaxMarginClassifier : Linear classifier of largest margin, which has no C to choose.
@@ -187,8 +191,9 @@ class LinearClassifier(Planes, LossParameters):
         self._describe(problems, y, sample_weight)
         self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)
-        statuses = [str(result.status) for result in results]
+        statuses, traces = [str(result.status) for result in results], [result.trace for result in results]
         self.status_ = statuses[0] if len(statuses) == 1 else statuses
+        self.trace_ = traces[0] if len(traces) == 1 else traces
         message = fitting.convergence_message(problems, results)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=2)

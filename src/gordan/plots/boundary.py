@@ -79,8 +79,8 @@ class BoundaryDisplay:
 
         Parameters
         ----------
-        estimator : MaxMarginClassifier
-            The classifier, fitted to two features.
+        estimator : MaxMarginClassifier or LinearClassifier
+            The classifier, fitted to two features. Support rows are those of a MaxMarginClassifier.
         X : array-like of shape (n, 2)
             The points to draw, usually those of the fit.
         y : array-like of shape (n,)

@@ -69,11 +69,11 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int = 0, kind: str = "bracket", ax: Any = None) -> ConvergenceDisplay:
-        """Plot the run of a fitted `MaxMarginClassifier`.
+        """Plot the run of a fitted classifier.
 
         Parameters
         ----------
-        estimator : MaxMarginClassifier
+        estimator : MaxMarginClassifier or LinearClassifier
             The fitted classifier.
         problem : int, default=0
             The number of the plane, if there are several.
@@ -90,11 +90,15 @@ class ConvergenceDisplay:
         require_fitted(estimator)
         trace = of_problem(estimator, "trace_", problem)
         if trace is None:
-            raise InputError(
-                "this plane has no trace: planes of several classes that were found together have none (fit with "
-                "method='double_oracle'), and files and pickles do not contain it (fit again)"
+            alone = (
+                "fit with method='double_oracle'" if hasattr(estimator, "margin_") else "use minimize_loss(X, y == label).trace"
             )
-        bracket = of_problem(estimator, "objective_", problem) or of_problem(estimator, "margin_", problem)
+            raise InputError(
+                f"this plane has no trace: planes of several classes that were found together have none ({alone}), and files and "
+                "pickles do not contain it (fit again)"
+            )
+        bracket = of_problem(estimator, "objective_", problem)
+        bracket = of_problem(estimator, "margin_", problem) if bracket is None else bracket
         margin = float(sum(bracket) / 2) if np.isfinite(bracket[1]) else None
         return cls._from_run(trace, margin).plot(ax, kind=kind)
 

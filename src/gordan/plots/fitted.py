@@ -9,7 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError, import_extra
-from gordan.io.model import pairs
+from gordan.io.model import pairs, problems
 
 # Colours that colour-blind readers can tell apart, also in grey (after Paul Tol's "bright").
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -49,7 +49,6 @@ class BinaryProblem:
 
 def binary_problem(estimator: Any, X: Any, y: Any, problem: int) -> BinaryProblem:
     """Return the binary problem of that number, for these data."""
-    require_fitted(estimator)
     require_aligned(X=X, y=y)
     y = np.asarray(y)
     names = [str(label) for label in estimator.classes_.tolist()]
@@ -80,7 +79,7 @@ def binary_problem(estimator: Any, X: Any, y: Any, problem: int) -> BinaryProble
     return BinaryProblem(own, signs, scores, weights[own], labels)
 
 
-def require_fitted(estimator: Any, kind: str = "MaxMarginClassifier", own: str = "margin_") -> None:
+def require_fitted(estimator: Any, kind: str = "MaxMarginClassifier or LinearClassifier", own: str = "objective_") -> None:
     """Raise an InputError unless this is a fitted classifier of this kind, which has the attribute `own`."""
     if not hasattr(estimator, "coef_"):
         raise InputError(f"{estimator!r:.80} is not a fitted {kind}; call fit first")
@@ -91,18 +90,26 @@ def require_fitted(estimator: Any, kind: str = "MaxMarginClassifier", own: str =
 def of_problem(estimator: Any, name: str, problem: int) -> Any:
     """Return a fitted attribute for the plane of that number; None if the estimator does not have it."""
     values = getattr(estimator, name, None)
-    return values if values is None or estimator.kind_ == "binary" else values[problem]
+    if values is None or problems(estimator.kind_, len(estimator.classes_)) == 1:
+        return values
+    return values[problem]
+
+
+def loss_of(estimator: Any, problem: int) -> str | None:
+    """Return the loss that the plane of that number minimizes, by choice or because no plane separates; None for a margin."""
+    return of_problem(estimator, "loss_", problem) if hasattr(estimator, "margin_") else str(estimator.loss)
 
 
 def minimizes_loss(estimator: Any, problem: int) -> bool:
-    """Return whether that plane minimizes a loss, because none separates the classes."""
-    return of_problem(estimator, "loss_", problem) is not None
+    """Return whether that plane minimizes a loss."""
+    return loss_of(estimator, problem) is not None
 
 
 def describe_plane(estimator: Any, problem: int, nu: float | None) -> str:
     """Return the description of a plane for a title."""
-    if minimizes_loss(estimator, problem):
-        return "least squared hinge loss"
+    loss = loss_of(estimator, problem)
+    if loss is not None:
+        return f"least {loss.replace('_', ' ')} loss"
     return "largest margin" if nu is None else f"largest soft margin, ν = {nu:.3g}"
 
 

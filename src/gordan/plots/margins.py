@@ -18,6 +18,7 @@ from gordan.plots.fitted import (
     legend_above,
     minimizes_loss,
     of_problem,
+    require_fitted,
     shortened,
 )
 
@@ -82,6 +83,7 @@ class MarginDisplay:
         MarginDisplay
             The display, which has the axes as `ax_`.
         """
+        require_fitted(estimator, "MaxMarginClassifier", "margin_")
         found = binary_problem(estimator, X, y, problem)
         share = found.share
         closest = None
