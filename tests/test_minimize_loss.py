@@ -857,6 +857,32 @@ def test_a_small_c_is_solved_by_epochs_and_then_by_multipliers(intercept):
     assert max(result.objective[0], other.objective[0]) <= min(result.objective[1], other.objective[1])
 
 
+def test_the_hinge_with_a_free_intercept_and_rows_of_unequal_weight():
+    """A step may leave all rows without weight: the plane is then shortened together with b, which is in the middle."""
+    result = gordan.minimize_loss(np.eye(2), [0, 1], loss="hinge", C=1000, sample_weight=[100, 0.5])
+    assert result.status == "solved"
+    np.testing.assert_allclose([*result.w, result.b], [-1, 1, 0], atol=1e-3)
+    model = gordan.LinearClassifier(loss="hinge", C=1000, class_weight={0: 100, 1: 0.5}).fit(np.eye(2), [0, 1])
+    np.testing.assert_allclose(model.coef_, [[-1, 1]], rtol=1e-6)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((rng.integers(20, 30), 25)), rng.integers(2, size=30)
+        y = y[: len(X)]
+        result = gordan.minimize_loss(X, y, loss="hinge", C=300, sample_weight=rng.choice([100, 0.5], len(X)))
+        assert (result.status, result.n_iter < 60) == ("solved", True)
+
+
+@pytest.mark.parametrize("seed", [361, 412, 514])
+def test_the_hinge_smooths_by_the_smaller_weights_of_two_classes(seed):
+    """With the mean of all, hardly any row would have curvature on the way."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 31)), int(rng.integers(1, 30))
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
+    y[:2] = 0, 1
+    result = gordan.minimize_loss(X, y, loss="hinge", C=10 ** rng.uniform(0, 4), class_weight={0: 1, 1: 1000})
+    assert (result.status, result.n_iter < 60) == ("solved", True)
+
+
 def test_passes_are_counted_under_a_time_limit():
     """The search has a budget of its own then, and its passes are those of the result."""
     rng = np.random.default_rng(0)

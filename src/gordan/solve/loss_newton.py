@@ -224,7 +224,7 @@ class Newton:
 
     def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array, small: float = 0.0) -> bool:
         """Take one step, and return whether w changed; `small` is the length of a gradient that is small enough, if known."""
-        s = self.direction(gradient, curvature(self.z, alpha), small)
+        s = self.direction(gradient, curvature(self.z, alpha), alpha, small)
         slope = float(gradient @ s)
         if not slope < 0:
             return False
@@ -240,12 +240,13 @@ class Newton:
         self.z = self.z + t * u if self.steps % 8 else self.scores(self.w)
         return bool((self.w != before).any())
 
-    def direction(self, gradient: Array, h: Array, small: float) -> Array:
+    def direction(self, gradient: Array, h: Array, alpha: Array, small: float) -> Array:
         """Return the direction s with (J + AᵀhA) s = -gradient, approximately; `small` is as in `step`."""
         active = np.flatnonzero(h)
         columns, k = self.rows.d, len(active)
         if k == 0:
-            return np.where(self.J > 0, -gradient, 0.0)
+            # without weights the plane is only too long: a free b that stayed behind would soon bring some row below 1
+            return np.where(self.J > 0, -gradient, 0.0) if alpha.any() else -self.w
         few = k <= (TUNING.few_sparse if self.rows.sparse and self.cg.converged else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)

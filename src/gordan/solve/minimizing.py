@@ -614,7 +614,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
 def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
     """Yield the steps of `by_multipliers` from w, or from 0."""
     c = task.c
-    epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
+    epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / _typical_weight(task)
     newton = Newton.start(task.rows, task.free, w, task.time)
     base = np.zeros(task.rows.n) if task.alpha is None else task.alpha
 
@@ -630,6 +630,9 @@ def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
         if task.free:
             _shift(newton, weights, curvature)
         alpha = weights(newton.z)
+        if task.free and not alpha.any():
+            _center(newton)
+            alpha = weights(newton.z)
         gradient = newton.gradient(alpha)
         upper, lower = task.value(newton.w, newton.z), task.balanced_dual(alpha, newton.J * newton.w - gradient, newton.w)
         waited = 0 if upper < value or lower > dual else waited + 1
@@ -649,6 +652,13 @@ def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
             alpha = weights(newton.z)
             gradient = newton.gradient(alpha)
         newton.step(gradient, weights, curvature, alpha)
+
+
+def _typical_weight(task: Task) -> float:
+    """Return the mean of C; with a free b that of the class where it is smaller, because both have the same mass of weights."""
+    if not task.free:
+        return float(np.mean(task.c))
+    return min(float(np.mean(task.c[task.rows.signs == sign])) for sign in task.classes)
 
 
 def suits_ascent(rows: Rows, c: Array, loss: Loss) -> bool:
@@ -840,3 +850,15 @@ def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
     newton.w = newton.w.copy()
     newton.w[-1] += t * step
     return True
+
+
+def _center(newton: Newton) -> None:
+    """Move b, the last entry of w, midway between the lowest scores of the classes.
+
+    Any b that leaves all rows without weight is as good, but for one at an end of these, w could hardly become shorter.
+    """
+    signs = newton.rows.signs.astype(np.float64)
+    by = 0.5 * (float(np.min(newton.z[signs < 0])) - float(np.min(newton.z[signs > 0])))
+    newton.z = newton.z + by * signs
+    newton.w = newton.w.copy()
+    newton.w[-1] += by
