@@ -883,6 +883,23 @@ def test_the_hinge_smooths_by_the_smaller_weights_of_two_classes(seed):
     assert (result.status, result.n_iter < 60) == ("solved", True)
 
 
+@pytest.mark.parametrize("most", [1, 2, 5, 30, 100])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("loss", "wide"), [("hinge", False), ("hinge", True), ("squared_hinge", True)])
+def test_epochs_are_at_most_max_iter(loss, wide, kind, most):
+    """Also where Newton's method follows, and where a search begins anew."""
+    if wide:
+        X, y = sp.csr_array(sp.random(60, 4000, 0.02, random_state=1)), np.arange(60) % 2
+    else:
+        X, y = data(200, 5)
+    C = 1.0 if wide else 1e-3
+    result = gordan.minimize_loss(X, y, loss=loss, C=C, intercept=kind, max_iter=most, tol=1e-15)
+    assert result.n_iter <= most
+    assert (result.status == "iteration-limit") == (result.n_iter == most)
+    again = gordan.minimize_loss(X, y, loss=loss, C=C, intercept=kind, max_iter=most, tol=1e-15, start=1e3 * np.ones(X.shape[1]))
+    assert again.n_iter <= most
+
+
 def test_passes_are_counted_under_a_time_limit():
     """The search has a budget of its own then, and its passes are those of the result."""
     rng = np.random.default_rng(0)

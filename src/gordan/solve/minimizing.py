@@ -158,6 +158,10 @@ class Task:
         """Return the second derivatives of the losses, by which these weights fall as z grows."""
         return np.asarray(self.c * self.loss.curvature(z, alpha / self.c))
 
+    def after(self, steps: int) -> Task:
+        """Return the task for a method that goes on after so many steps."""
+        return self if self.max_iter is None else replace(self, max_iter=self.max_iter - steps)
+
     def value(self, w: Array, z: Array) -> float:
         """Return the value P of the plane w, whose scores are z."""
         v = w[:-1] if self.free else w
@@ -309,7 +313,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         _write(question, found, earlier, at_once=True)
     if found is not None and best is not None and not offered:
         # a search that is stopped after it began anew may be behind where it was before
-        ended = stopped or task.time.passed or found.steps == budget.max_iter
+        ended = stopped or task.time.passed or (budget.max_iter is not None and found.steps >= budget.max_iter)
         last = _proposal(replace(best, steps=found.steps) if ended else found, moments, question)
         yield replace(last, stopped=stopped)
     elif found is None and known is not None:
@@ -346,10 +350,11 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
         for last in find(task, start) if start is None else _until_overflow(find(task, start), evidence.question):
             yield last
     elif evidence.bracket_width > task.tol:
-        yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
+        yield from _then(last, find(replace(task.after(last.steps), alpha=last.alpha), last.w))
     if start is not None and evidence.bracket_width > TUNING.astray and not task.time.passed:
-        again = _in_row_space(find, replace(task, alpha=None), None, evidence)
-        yield from again if last is None else _then(last, again)
+        again = replace(task if last is None else task.after(last.steps), alpha=None)
+        steps = _in_row_space(find, again, None, evidence)
+        yield from steps if last is None else _then(last, steps)
 
 
 def _by_support(task: Task, found: Found) -> Found:
@@ -439,7 +444,8 @@ def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[
 def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Proposal:
     w, b = question.objective.intercept.plane_of(found.w)
     loss = question.objective.loss
-    status = Ending.ROUNDS if found.steps == question.budget.max_iter else Ending.FINISHED
+    most = question.budget.max_iter
+    status = Ending.ROUNDS if most is not None and found.steps >= most else Ending.FINISHED
     alpha = found.alpha if found.smoothing is None else None
     trace = Trace.of(
         moments,
@@ -595,7 +601,7 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
             if found.steps >= EPOCHS.before_multipliers or task.time.passed:
                 break
         if found is not None:
-            yield from _then(found, by_multipliers(replace(task, alpha=found.alpha), found.w))
+            yield from _then(found, by_multipliers(replace(task.after(found.steps), alpha=found.alpha), found.w))
             return
     yield from by_multipliers(task, w)
 
@@ -698,13 +704,14 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
         if task.time.passed:
             return
         if near and (found.stated or found.bracket_width > EPOCHS.near * task.tol):
-            yield from _then(found, by_newton(task, found.w))
+            yield from _then(found, by_newton(task.after(done), found.w))
             return
         if task.free and done >= EPOCHS.free:  # the plane with a penalized b is near, and takes a tenth of the epochs
-            for found in by_ascent(replace(task, free=False)):
+            for found in by_ascent(replace(task.after(done), free=False)):
                 if found.bracket_width <= EPOCHS.neighbour:
                     break
-            yield from _then(replace(found, steps=done + found.steps), by_newton(task, found.w))
+            found = replace(found, steps=done + found.steps)
+            yield from _then(found, by_newton(task.after(found.steps), found.w))
             return
 
 
@@ -759,11 +766,12 @@ def _epochs(task: Task, w: Array | None, looks: Looks) -> Iterator[tuple[Array, 
     if task.alpha is not None and w is not None:
         alpha, b = task.alpha.copy(), float(w[-1]) if task.free else 0.0
         v[: rows.d], v[-1] = rows.combine(alpha), column * float(alpha @ rows.signs)
-    while done < EPOCHS.most:
+    while done < (EPOCHS.most if task.max_iter is None else min(EPOCHS.most, task.max_iter)):
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.time.at)
-        ascent.run_epochs(int(epochs), seed=task.seed + done)
-        done += int(epochs)
+        count = int(epochs) if task.max_iter is None else min(int(epochs), task.max_iter - done)
+        ascent.run_epochs(count, seed=task.seed + done)
+        done += count
         if task.free:
             b += column * float(v[-1])
         task.rows.passes += rows.passes if rows is not task.rows else 0.0
