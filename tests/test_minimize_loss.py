@@ -700,11 +700,13 @@ def test_the_squared_hinge_of_few_long_rows_with_a_large_c(intercept, scale, C):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("intercept", KINDS)
 @pytest.mark.parametrize("n", [24, 200])  # all label vectors at a time, and each on its own
-def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, intercept, n, monkeypatch):
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, intercept, n, storage, monkeypatch):
     """No matrix of the size of the columns is factorized, which would take a thousand times as long."""
     rng = np.random.default_rng(2)
-    X, which = rng.standard_normal((n, 700)), np.arange(n) % 3
+    X, which = rng.standard_normal((n, 700)) * (rng.random((n, 700)) < (0.05 if storage is sp.csr_array else 1)), np.arange(n) % 3
     X[np.arange(n), which] += 2.0
+    X = storage(X)
     Y = which[:, None] == np.arange(3)
     sizes = []
 
@@ -721,6 +723,40 @@ def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, inter
         assert result.status == "solved"
         assert gordan.verify(result.certificate, X, Y[:, j])
         np.testing.assert_allclose(result.w, one.w, rtol=0, atol=one.radius + result.radius)
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize("d", [500, 3500])
+def test_the_hinge_of_few_long_sparse_rows(d, intercept, monkeypatch):
+    """In coordinates of the row space, where a matrix for the columns would be factorized; with more columns by the ascent."""
+    X, y = sp.csr_array(sp.random(150, d, 0.05, random_state=1)), np.arange(150) % 2
+    sizes, spaces, of = [], [], RowSpace.of
+
+    def spy(H, *args):
+        sizes.append(len(H))
+        return factorized(H, *args)
+
+    for module in (loss_newton, row_space, minimizing):
+        monkeypatch.setattr(module, "factorized", spy, raising=False)
+    monkeypatch.setattr(RowSpace, "of", lambda *given: spaces.append(of(*given)) or spaces[-1])
+    result = gordan.minimize_loss(X, y, loss="hinge", C=10.0, intercept=intercept, tol=1e-8)
+    assert result.status == "solved"
+    assert any(space is not None for space in spaces) == (d == 500)
+    assert max(sizes, default=0) <= 151
+    same = gordan.minimize_loss(X.toarray(), y, loss="hinge", C=10.0, intercept=intercept, tol=1e-8)
+    assert max(result.objective[0], same.objective[0]) <= min(result.objective[1], same.objective[1])
+
+
+def test_few_sparse_rows_with_curvature_are_solved_by_their_products(monkeypatch):
+    """Where a matrix for all columns would be factorized, that costs less from half as many rows on."""
+    X = sp.csr_array(sp.random(500, 900, 0.05, random_state=1))
+    X.data -= 0.5
+    y = X @ np.random.default_rng(0).standard_normal(900) > 0
+    sizes, by_rows = [], Newton._by_rows
+    monkeypatch.setattr(Newton, "_by_rows", lambda self, g, h, i: sizes.append(len(i)) or by_rows(self, g, h, i))
+    result = gordan.minimize_loss(X, y, loss="hinge", C=100.0, tol=1e-8)
+    assert result.status == "solved"
+    assert 100 < max(sizes) <= 450
 
 
 @pytest.mark.parametrize("place", ["device", "blocks"])

@@ -536,7 +536,7 @@ def _in_stacks(
         return halted.is_set() or budget.spent
 
     plain: Any = storage.plain() if space is None else space.L
-    X = np.asarray(plain.toarray() if storage.sparse else plain)
+    X = np.asarray(plain.toarray() if space is None and storage.sparse else plain)
     A = np.ascontiguousarray(np.column_stack((X, np.full(n, intercept.constant()))) if intercept.exists else X)
     J = np.ones(A.shape[1])
     J[-1] = not intercept.grouped

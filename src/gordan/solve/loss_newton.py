@@ -31,7 +31,8 @@ class Tuning:
     # The largest number of columns for which a matrix of that size is factorized.
     most_factorized: int = 3000
     # With more columns than rows with h > 0, the largest number of these rows for which their Gram matrix is factorized: beyond
-    # it conjugate gradients cost less. For sparse rows they nearly always do, unless they stop before the residual is small.
+    # it conjugate gradients cost less. For sparse rows they nearly always do, unless they stop before the residual is small; but
+    # where a matrix for all columns would be factorized, that for at most half as many rows costs less.
     few_dense: int = 1000
     few_sparse: int = 100
     # The share of the initial slope that a line search may leave. The first step tried is Newton's, which is right near the end.
@@ -247,10 +248,12 @@ class Newton:
         if k == 0:
             # without weights the plane is only too long: a free b that stayed behind would soon bring some row below 1
             return np.where(self.J > 0, -gradient, 0.0) if alpha.any() else -self.w
-        few = k <= (TUNING.few_sparse if self.rows.sparse and self.cg.converged else TUNING.few_dense)
+        factorizes = TUNING.factorizes(columns)
+        spared = self.rows.sparse and self.cg.converged and not (factorizes and 2 * k <= columns)
+        few = k <= (TUNING.few_sparse if spared else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
-        if not TUNING.factorizes(columns):
+        if not factorizes:
             return self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), TUNING.most_cg)
         most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
         if most >= 2:

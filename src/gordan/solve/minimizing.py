@@ -335,7 +335,7 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
 
     From a bad start no row may have curvature, and no slope leads to a free b. Such a start is dropped.
     """
-    space, last = RowSpace.of(task.rows, task.time), None
+    space, last = None if _epochs_first(task, start) and task.rows.sparse else RowSpace.of(task.rows, task.time), None
     if space is not None:
         try:
             for found in find(replace(task, rows=space.rows), None if start is None else space.coordinates(start)):
@@ -593,8 +593,7 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
 
     Most weights are then at their bounds, and the epochs find out which.
     """
-    few = w is None and task.rows.in_memory and task.rows.entries <= EPOCHS.most_entries
-    if few and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small:
+    if _epochs_first(task, w):
         found = None
         for found in by_ascent(task):
             yield found
@@ -604,6 +603,12 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
             yield from _then(found, by_multipliers(replace(task.after(found.steps), alpha=found.alpha), found.w))
             return
     yield from by_multipliers(task, w)
+
+
+def _epochs_first(task: Task, w: Array | None) -> bool:
+    """Return whether epochs of coordinate ascent precede the method of multipliers."""
+    few = w is None and task.loss is Loss.HINGE and task.rows.in_memory and task.rows.entries <= EPOCHS.most_entries
+    return few and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small
 
 
 def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:

@@ -16,6 +16,7 @@ from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.memory import fits
 from gordan.rows import Rows, stored
+from gordan.solve.loss_newton import TUNING as NEWTON
 
 # The largest number of rows whose Gram matrix is factorized, and the smallest number of columns per row for which that saves
 # time.
@@ -38,9 +39,13 @@ class RowSpace:
 
     @staticmethod
     def of(rows: Rows, time: Deadline) -> RowSpace | None:
-        """Return the row space; None if there are too many rows or too few columns, or if products overflow."""
+        """Return the row space; None if there are too many rows or too few columns, or if products overflow.
+
+        None for sparse rows as well if they have too many columns for a factorization: conjugate gradients and coordinate ascent
+        cost less there.
+        """
         n = rows.n
-        if not (few_and_long(n, rows.d) and rows.in_memory and not rows.sparse and fits(8 * 3 * n * n)):
+        if not (few_and_long(n, rows.d) and rows.in_memory and fits(8 * 3 * n * n)) or NEWTON.is_too_wide(rows.storage, rows.d):
             return None
         if not time.affords(time.pace.gram(rows, n, n)):
             return None
