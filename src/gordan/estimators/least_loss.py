@@ -32,7 +32,7 @@ from gordan.verdicts.weights import weight_factors
 
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
 # milliseconds, and `coef_` is then accurate to ten digits or more.
-SMALL_ENTRIES, SMALL_TOL = 1 << 17, 1e-12
+SMALL_ENTRIES, SMALL_TOL = 1 << 15, 1e-12
 # With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.LEAST_WEIGHT`).
 SMALLEST_C = 1e-265
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is

@@ -568,7 +568,9 @@ def _class_steps(
         waited, best = (0, gap) if gap < best else (waited + 1, best)
         if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
-        if not newton.step(look, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
+        # where the gap is small enough and its proof is not, that is no aim: steps would hardly move the planes
+        aim = math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted if gap > task.tol * upper else 0.0
+        if not newton.step(look, aim):
             return
 
 
