@@ -584,6 +584,17 @@ def test_a_part_of_the_rows_comes_first_where_it_saves_steps(loss, C, d, expecte
     assert bool(parts) is expected
 
 
+def test_only_products_beyond_floats_end_a_search_quietly(monkeypatch):
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 2
+
+    def fails(*_):
+        raise gordan.InputError("a mistake")
+
+    monkeypatch.setattr(loss_newton.Newton, "step", fails)
+    with pytest.raises(gordan.InputError, match="a mistake"):
+        gordan.minimize_loss(X, y)
+
+
 @pytest.mark.parametrize(("at_once", "taken"), [(-1, 1 << 23), (-1, 40), (1 << 17, 0)])
 @pytest.mark.parametrize(("constant", "scale"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.25)])
 def test_second_moments_of_some_rows(at_once, taken, constant, scale, monkeypatch):
@@ -593,7 +604,7 @@ def test_second_moments_of_some_rows(at_once, taken, constant, scale, monkeypatc
     X, signs = r.standard_normal((50, 4)).astype(np.float32), r.choice([-1, 1], 50).astype(np.int8)
     rows = Rows(stored(X), signs, scale=scale, constant=constant)
     A = scale * signs[:, None] * np.column_stack((X.astype(np.float64), np.full(50, constant)))[:, : rows.d]
-    for i in (np.arange(50), np.array([3, 8, 41])):
+    for i in (np.arange(50), np.array([3, 8, 41]), np.arange(0)):  # no rows, if none has changed since the last matrix
         h = r.standard_normal(len(i))
         assert np.allclose(loss_newton.second_moment(rows, i, h), (A[i] * h[:, None]).T @ A[i], rtol=1e-12, atol=1e-12)
 
@@ -856,7 +867,7 @@ def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):
     monkeypatch.setattr(minimizing, "MOST_WEIGHTS", most)
     monkeypatch.setattr(optimum, "MOST_WEIGHTS", most)
     steps, newton = [], minimizing.by_newton
-    monkeypatch.setattr(minimizing, "by_newton", lambda *given: steps.append(1) or newton(*given))
+    monkeypatch.setattr(minimizing, "by_newton", lambda *given, **named: steps.append(1) or newton(*given, **named))
     found = gordan.minimize_loss(X, y, C=1e4, intercept=intercept, tol=1e-6)
     assert found.status == "solved"
     assert (bool(found.claim.rows), bool(steps)) == (most == 300, most < 300)

@@ -22,6 +22,10 @@ class InputError(ValueError):
         super().__init__(SCALAR.sub(lambda found: found[1] or found[2], message))
 
 
+class BeyondFloats(InputError):
+    """Products with X are not finite, or too small; solvers end where that happens."""
+
+
 @contextmanager
 def input_errors(prefix: str, *kinds: type[Exception]) -> Iterator[None]:
     """Return a context in which exceptions of these kinds are InputErrors whose message has this prefix."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from gordan.arrays import Array, zeros_and_ones
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import BeyondFloats, InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
@@ -458,7 +458,7 @@ class Device(Storage):
         top = float(np.abs(v).max())
         exponent = min(math.frexp(top)[1], 1023) if 0 < top < math.inf else 0  # 2^1024 is beyond the floats
         if self.sums == "float32" and not -126 <= exponent <= 127:
-            raise InputError(
+            raise BeyondFloats(
                 f"w has entries of size {top:.3g}, beyond float32 sums; divide X by a power of two so that entries are near 1"
             )
         return np.ldexp(v, -exponent), math.ldexp(1.0, exponent)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats, InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.memory import Held
 from gordan.rows.storage import Storage, not_finite
@@ -224,11 +224,11 @@ class Rows:
             return
         bad = self.storage.first_not_finite()
         if bad is None:
-            raise InputError(
+            raise BeyondFloats(
                 f"a product with X overflows {self.storage.sums}; divide X by a power of two so that entries are near 1 "
                 "(and pass finite w, p)"
             )
-        raise InputError(not_finite(bad, self.storage))
+        raise BeyondFloats(not_finite(bad, self.storage))
 
     # ---- lengths and products of rows -------------------------------------------------------------------------------
 
@@ -367,7 +367,9 @@ def check_radius(R: float) -> None:
     """Raise an InputError if the largest norm of a row is out of the range of `SMALLEST_RADIUS`."""
     if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
-        raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two")
+        raise BeyondFloats(
+            f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two"
+        )
 
 
 def of(

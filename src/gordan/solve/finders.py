@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Answerable, Asks, Proposal, Question, paced
@@ -271,7 +271,7 @@ def _sparing(find: Find) -> Find:
     """Return the finder that ends where products overflow or a matrix is singular: the play that it may spare reports that."""
 
     def found(question: Question, evidence: Evidence, decide_sign: Callable[[], None]) -> Iterator[Proposal]:
-        with contextlib.suppress(InputError, np.linalg.LinAlgError):
+        with contextlib.suppress(BeyondFloats, np.linalg.LinAlgError):
             yield from find(question, evidence, decide_sign)
 
     return found
@@ -437,7 +437,7 @@ def _proposals(finder: Finder, part: Asks, question: Any, evidence: Any, decide_
         try:
             with np.errstate(all="ignore"):
                 proposal = next(found, None)
-        except (InputError, np.linalg.LinAlgError):
+        except (BeyondFloats, np.linalg.LinAlgError):
             if part is not Asks.SIGN:
                 raise
             return

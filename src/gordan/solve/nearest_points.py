@@ -20,7 +20,7 @@ import numpy as np
 
 from gordan.arrays import Array, dot, relative_width
 from gordan.deadlines import Deadline
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.rows import Rows, nonzero
@@ -165,7 +165,7 @@ def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) 
     Where only the sign is asked for, the search ends when w separates or the hulls meet. Each game costs a pass and at most
     MAX_STEPS systems of d equations.
     """
-    with suppress(InputError):  # products in float64 overflow or underflow: other finders decide, or report it
+    with suppress(BeyondFloats):  # products in float64 overflow or underflow: other finders decide, or report it
         if question.radius > 0:
             search = _Search(question, evidence)
             yield from search.proposals()

@@ -24,7 +24,7 @@ import numpy as np
 
 from gordan.arrays import Array, is_sparse
 from gordan.deadlines import SLOW_CELL, SPARSE_GRAM, Pace
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Budget, Proposal, Question
 from gordan.memory import fits
@@ -115,7 +115,7 @@ def short_ascent(question: Question) -> tuple[Array, Array]:
 
 def seems_separable(question: Question) -> bool:
     """Return whether a short ascent leaves weight on few rows, as it does where a plane separates them."""
-    with contextlib.suppress(InputError), np.errstate(all="ignore"):
+    with contextlib.suppress(BeyondFloats), np.errstate(all="ignore"):
         return not are_many(question.shared(short_ascent)[1], question.unit_rows.A.d)
     return False  # products overflow
 

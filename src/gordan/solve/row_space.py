@@ -13,7 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.blas import factorized, scipy_linalg
 from gordan.deadlines import Deadline
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats
 from gordan.memory import fits
 from gordan.rows import Rows, stored
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -65,7 +65,7 @@ class RowSpace:
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 u = self._solved(self.X.scores(w[:d]), "N")
-            except InputError:  # of products that overflow
+            except BeyondFloats:  # of products that overflow
                 return None
         return np.concatenate((u, w[d:])) if np.isfinite(u).all() else None
 
