@@ -25,6 +25,7 @@ from gordan import datasets
 from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
 from gordan.deadlines import UNLIMITED, Deadline
+from gordan.errors import BeyondFloats
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Proposal
 from gordan.rows.blocks import Blocks
@@ -361,7 +362,7 @@ def test_a_finder_of_the_sign_that_fails_leaves_the_question_to_others(monkeypat
 
     def failing(question, evidence, doubt):
         np.array([1e308]) * 10
-        raise gordan.InputError("a product with X overflows")
+        raise BeyondFloats("a product with X overflows")
         yield
 
     X, y = blobs()

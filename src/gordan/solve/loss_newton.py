@@ -49,10 +49,11 @@ class Tuning:
     many_cg: int = 4
     diagonal_rows: float = 0.5
     few_entries: int = 32
-    # Many dense rows of well-conditioned columns need no factorization: for a part of them, conjugate gradients without one are
-    # tried for this many times the steps that cost as much by the count below, which is low. Where they end in time, they are
-    # used for all rows as well.
+    # Dense rows of well-conditioned columns need no factorization: conjugate gradients without one are tried for this many times
+    # the steps that cost as much by the count below, which is low. Where they end in time, they are used again, until all of them
+    # together took `unaided_in_all` times these steps: a factorization would then have served several steps of Newton's method.
     unaided: float = 1.3
+    unaided_in_all: float = 4.0
     # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
     # Copying a dense row costs as much as this many steps of conjugate gradients with it.
@@ -248,6 +249,13 @@ class Newton:
         if k == 0:
             # without weights the plane is only too long: a free b that stayed behind would soon bring some row below 1
             return np.where(self.J > 0, -gradient, 0.0) if alpha.any() else -self.w
+        least = steps_for_a_factor(self.rows, k) if self.unaided else 0
+        if least >= 2:
+            s = self._conjugate_gradients(gradient, h, small, np.array, int(TUNING.unaided * least))
+            self.unaided = self.cg.converged and self.cg.products <= TUNING.unaided_in_all * least
+            if self.cg.converged:
+                return s
+        self.unaided = False
         factorizes = TUNING.factorizes(columns)
         spared = self.rows.sparse and self.cg.converged and not (factorizes and 2 * k <= columns)
         few = k <= (TUNING.few_sparse if spared else TUNING.few_dense)
@@ -255,12 +263,6 @@ class Newton:
             return self._by_rows(gradient, h[active], active)
         if not factorizes:
             return self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), TUNING.most_cg)
-        most = int(TUNING.unaided * steps_for_a_factor(self.rows, k)) if self.unaided else 0
-        if most >= 2:
-            s = self._conjugate_gradients(gradient, h, small, np.array, most)
-            self.unaided = self.cg.converged
-            return s
-        self.unaided = False
         reused = self.factor is not None and not self.stale
         most = min(steps_for_a_factor(self.rows, k), TUNING.most_cg) if reused else 0
         if most >= 2:
@@ -339,9 +341,9 @@ def steps_for_a_factor(rows: Rows, k: int) -> int:
 
     The cost is counted and not timed, because times would make one run differ from the next.
     """
-    per_row = rows.entries / rows.n
-    pairs = k * per_row * (TUNING.sparse_pair * per_row if rows.sparse else TUNING.dense_pair * rows.d)
-    return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
+    per_row, size = rows.entries / rows.n, rows.d if rows.sparse else min(k, rows.d)
+    pairs = k * per_row * (TUNING.sparse_pair * per_row if rows.sparse else TUNING.dense_pair * size)
+    return int((pairs + TUNING.cube * size**3) / rows.entries)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -450,7 +452,9 @@ def derivatives(weights: Weights, curvature: Curvature) -> Derivatives:
 
 
 def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Array:
-    """Return Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs. A is the array of all rows, if there is one."""
+    """Return Σ h A_i A_iᵀ over the rows i, if any, on the host; h may have both signs. A is the array of all rows, if held."""
+    if not len(i):
+        return np.zeros((rows.d, rows.d))
     if A is not None or (rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once):
         rows.passes += len(i) / rows.n if A is not None else 0.0
         own = rows.take(i).dense() if A is None else A[i]

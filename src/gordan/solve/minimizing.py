@@ -16,7 +16,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.checkpoint import checkpointed, fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
-from gordan.errors import InputError
+from gordan.errors import BeyondFloats
 from gordan.ledger.optimum import MOST_WEIGHTS, LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
@@ -437,7 +437,7 @@ def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[
     """Yield these steps until a product overflows, which extreme weights or C can cause; X is blamed only if it is not finite."""
     try:
         yield from steps
-    except InputError:
+    except BeyondFloats:
         question.problem.require_finite()
 
 
@@ -491,7 +491,7 @@ def by_newton(task: Task, w: Array | None = None, continues: bool = True) -> Ite
 
 def _newton_steps(task: Task, w: Array | None, first: tuple[Task, Found] | None, continues: bool) -> Iterator[Found]:
     """Yield the steps of `by_newton` from w, or from the plane of a part of the rows that was solved first."""
-    unaided = task.partial and not task.rows.sparse if first is None else first[1].unaided
+    unaided = not task.rows.sparse if first is None else first[1].unaided
     newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time, unaided)
     waited, best, least = 0, math.inf, math.inf
     may_continue = continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
