@@ -356,3 +356,20 @@ def test_class_weights_of_labels_are_not_in_the_weights_that_are_too_many(n_jobs
     for j, certificate in enumerate(model.certificate_):
         assert certificate.class_weight == (1.0, 3.0)
         assert gordan.verify(certificate, X, Y[:, j], w)
+
+
+def test_products_where_a_class_was_left_out(tmp_path, monkeypatch):
+    """Its rows have the weight 0 in the proofs about the rest of a class, and so they have for the command."""
+    monkeypatch.setattr(loss, "MOST_STORED", 10)
+    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    X = np.random.default_rng(0).integers(-3, 4, (60, 2))
+    y = np.arange(60) % 4
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "t.csv", index=False)
+    model = gordan.LinearClassifier(class_weight={0: 3.0, 2: 0.0}).fit(X, y)
+    model.save(tmp_path / "m.gordan")
+    assert model.classes_.tolist() == [0, 1, 3]
+    products = np.array([3.0, 1.0, 0.0, 1.0])[y]
+    for k, certificate in zip(model.classes_, model.certificate_, strict=True):
+        assert gordan.verify(certificate, X, y == k, products)
+    done = run("verify", tmp_path / "m.gordan", tmp_path / "t.csv")
+    assert (done.exit_code, done.stdout.count("accepted")) == (0, 3)

@@ -133,7 +133,8 @@ class Claim:
 
     If the plane is one of several, `positive` is the class on its positive side and `against` the other one (None: all others).
     `least` is what the model states about a plane of least loss and the exact minimizer, and `disagreement` is how the model
-    contradicts the certificate, if it does. `factors` are the class weights of a class against all others, by label.
+    contradicts the certificate, if it does. `factors` are the class weights of a class against all others, by label; a class
+    that is not among them was left out, because it had no weight.
     """
 
     certificate: gordan.Certificate
@@ -201,7 +202,7 @@ class Claim:
         if self.factors is None:
             return weights
         found, which = np.unique(labels, return_inverse=True)
-        products = np.array([self.factors.get(label, 1.0) for label in found.tolist()])[which]
+        products = np.array([self.factors.get(label, 0.0) for label in found.tolist()])[which]
         return products if weights is None else weights * products
 
     def _is_one_class(self, data: Data) -> bool:
