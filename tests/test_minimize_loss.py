@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from device_problems import as_on_a_gpu, held
 from loss_problems import FAMILIES, KINDS, LOSSES, attack
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 
 import gordan
 from gordan import InputError
@@ -928,6 +928,18 @@ def test_the_hinge_smooths_by_the_smaller_weights_of_two_classes(seed):
     y[:2] = 0, 1
     result = gordan.minimize_loss(X, y, loss="hinge", C=10 ** rng.uniform(0, 4), class_weight={0: 1, 1: 1000})
     assert (result.status, result.n_iter < 60) == ("solved", True)
+
+
+def test_the_hinge_ends_where_its_gap_is_rounding_error():
+    """Last digits of the value or of the gap that still change are no progress, if the gap does not halve."""
+    X, y = load_iris(return_X_y=True)
+    gaps = []
+    result = gordan.minimize_loss(
+        X, y == 0, loss="hinge", tol=1e-15, callback=lambda moment: gaps.append((moment.upper - moment.lower) / moment.upper)
+    )
+    assert min(gaps) < 1e-13
+    assert sum(gap < 1e-12 for gap in gaps) <= 5
+    assert result.gap < 1e-11
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 30, 100])

@@ -75,7 +75,8 @@ class Multipliers:
     """Constants of the method of multipliers.
 
     The first `smoothing` is in units of 1/(mean C); it is multiplied by `shrink` whenever the first part of the gap is at most
-    `inner` times the second. Until the gap is `narrow`, more steps without progress are allowed (`patience`).
+    `inner` times the second. Until the gap is `narrow`, more steps without progress are allowed (`patience`). A gap that is
+    `least` is mostly rounding error: after `idle` steps in which it does not halve, no more are taken.
     """
 
     smoothing: float = 30.0
@@ -84,6 +85,8 @@ class Multipliers:
     inner: float = 0.1
     patience: int = 80
     narrow: float = 1e-6
+    least: float = 1e-12
+    idle: int = 2
 
 
 @dataclass(frozen=True)
@@ -637,7 +640,7 @@ def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
     def curvature(z: Array, alpha: Array) -> Array:
         return ((alpha > 0) & (alpha < c)) / epsilon
 
-    waited = 0
+    waited, idle, halved = 0, 0, math.inf
     plane, value, dual, best = newton.w, math.inf, -math.inf, base
     for _ in range(TUNING.most_steps):
         if task.free:
@@ -656,6 +659,9 @@ def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
         yield Found(plane, best, dual, value, newton.steps)
         narrow = value - dual <= MULTIPLIERS.narrow * value
         if waited >= (TUNING.patience if narrow else MULTIPLIERS.patience) or task.time.passed:
+            return
+        idle, halved = (0, value - dual) if value - dual <= 0.5 * halved else (idle + 1, halved)
+        if idle >= MULTIPLIERS.idle and value - dual <= MULTIPLIERS.least * value:
             return
         own = _half_square(gradient, task.free)
         rest = max(upper - lower - own, 0.0)
