@@ -33,7 +33,7 @@ from gordan.rows import device, mapped
 # Entries up to which sparse rows are spread out for backends that have dense ones only.
 MOST_DENSE = 1 << 27
 # Columns of a table: Parquet keeps each apart, and a pass over 10,000 of them takes longer than an answer should.
-MOST_COLUMNS = 2500
+MAX_COLUMNS = 2500
 # Row groups of a table in all, and blocks on a cluster.
 PIECES = 6
 
@@ -74,7 +74,7 @@ def in_parquet(X, folder):
     import pyarrow.parquet as pq
 
     full = dense(X)
-    if full is None or full.shape[1] > MOST_COLUMNS:
+    if full is None or full.shape[1] > MAX_COLUMNS:
         return None
     for k, part in enumerate(np.array_split(full, 2)):
         table = pa.table({f"x{j}": part[:, j] for j in range(full.shape[1])} | {"y": np.zeros(len(part))})

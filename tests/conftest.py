@@ -124,7 +124,7 @@ def peak_memory(monkeypatch):
     """
     from gordan import blas
 
-    monkeypatch.setattr(blas, "BLAS_ROOM", 0)
+    monkeypatch.setattr(blas, "BLAS_WORK_BYTES", 0)
 
     def peak_memory(work):
         work()

@@ -168,7 +168,7 @@ def test_rows_beyond_float32_are_left_to_others():
 def test_too_many_weights_are_not_stated(monkeypatch):
     """Then Newton's method goes on from the planes."""
     X, y = text(200, 3, 5)
-    monkeypatch.setattr(block_ascent, "MOST_WEIGHTS", 10)
+    monkeypatch.setattr(block_ascent, "MAX_WEIGHTS", 10)
     found = gordan.minimize_loss(X, table(y, 3))
     assert set(found.status) == {"solved"}
     assert not any(found[j].certificate.weights for j in range(3))

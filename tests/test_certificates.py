@@ -307,7 +307,7 @@ def test_text_that_is_not_a_json_object(text):
 @pytest.mark.parametrize(
     "y",
     [
-        *(["no", "yes"], ["é", "\n"], [0, 1], [-1, 1], [0.5, 2.5], [-math.inf, math.inf], [False, True]),
+        *(["no", "yes"], ["é", "\n"], [0, 1], [-1, 1], [0.5, 2.5], [False, True]),
         *([0, 1.5], [True, 2], [True, 2.5]),  # of mixed types
     ],
 )

@@ -95,7 +95,7 @@ CHANGES = {
 def size(request, monkeypatch):
     """Whether data counts as small, which is copied."""
     if request.param != "small":
-        monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", 0)
+        monkeypatch.setattr(matrix, "MAX_COPIED_BYTES", 0)
         monkeypatch.setattr(device, "MIN_ENTRIES", 0)
     if request.param == "large and compiled":
         monkeypatch.setattr(matrix, "WORTH_COMPILING", 0)
@@ -178,7 +178,7 @@ def test_frames_are_watched(size):
 
 def test_classifiers_do_without_a_checksum(monkeypatch):
     """They keep certificates without a hash."""
-    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", 0)
+    monkeypatch.setattr(matrix, "MAX_COPIED_BYTES", 0)
     monkeypatch.setattr(matrix.Matrix, "checksum", None)
     model = MaxMarginClassifier().fit(points(), Y)
     assert model.certificate_.data_hash is None
@@ -265,7 +265,7 @@ def test_zeros_with_a_sign_are_a_change(size):
 @pytest.mark.parametrize("flip", [0, 3])
 def test_data_is_given_back_with_the_answer(ask, flip, monkeypatch):
     """X, which is not copied here, is no part of a cycle: it goes when the answer goes, and not when garbage is collected."""
-    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", 0)
+    monkeypatch.setattr(matrix, "MAX_COPIED_BYTES", 0)
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 4))
     y = np.where(X[:, 0] > 0, 1, -1)

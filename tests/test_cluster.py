@@ -116,7 +116,7 @@ def test_few_rows_are_solved_in_memory(client, monkeypatch):
     assert found.objective.tolist() == gordan.minimize_loss(X, Y, loss="hinge").objective.tolist()
     assert gordan.verify(found[0].certificate, there, Y[:, 0])
     monkeypatch.setattr(cluster, "MIN_ENTRIES", X.size)
-    assert rows.nearby(rows.stored(there)).is_remote
+    assert rows.in_memory_if_small(rows.stored(there)).is_remote
 
 
 @pytest.mark.parametrize("kind", ["array", "sparse blocks"])

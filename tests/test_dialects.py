@@ -16,7 +16,7 @@ from gordan.certificates import standalone
 from gordan.io import convert, read
 from gordan.io.delimited import with_separator
 from gordan.io.lines import lines_of
-from gordan.io.table import Dialect, Wanted
+from gordan.io.table import Dialect, Request
 
 GERMAN = """;Größe;Gewicht;Raucher;Klasse
 1;1,80;80,5;True;krank
@@ -206,7 +206,7 @@ MARKS = {
 
 @pytest.mark.parametrize("text", MARKS)
 def test_what_is_between_columns_is_reported_by_both_readers(tmp_path, text):
-    found, _ = with_separator(written(tmp_path, text), "csv", Wanted())
+    found, _ = with_separator(written(tmp_path, text), "csv", Request())
     assert found.dialect.sep == standalone._detect_separator(text, ",", standalone.Style()) == MARKS[text]
 
 

@@ -27,7 +27,7 @@ from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import FeasibleSet, Gram, Products, Restricted, filled
+from gordan.solve.restricted import FeasibleSet, Gram, Restricted, RowProducts, filled
 from gordan.solve.sup_norm import SupNormGame
 
 NORMS = (2.0, 3.0, 6.0, 12.0, math.inf)
@@ -270,13 +270,13 @@ def test_wide_rows_by_products(wide, kind, budget, monkeypatch):
     if budget == "none":
         monkeypatch.setattr("gordan.solve.double_oracle.GRAM_COST", 0.0)
         monkeypatch.setattr("gordan.solve.double_oracle.FACTOR_COST", 0.0)
-    stationary = Products.stationary
+    stationary = RowProducts.stationary
 
     def counted(self, *arguments):
         asked.append(len(arguments[0]))
         return stationary(self, *arguments)
 
-    monkeypatch.setattr(Products, "stationary", counted)
+    monkeypatch.setattr(RowProducts, "stationary", counted)
     sets = sets_of(kind, wide.shape[0])
     trace = closed(wide, double_oracle(), tol=1e-7, **sets)
     assert asked

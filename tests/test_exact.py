@@ -228,7 +228,7 @@ def test_directions_become_floats_unless_they_are_too_far_apart():
     for w in ([3, -5, 0], [3**400, 2**600 + 1, -1], [0, 2**499]):
         found, bits = exact._rounded_to_floats(w), max(abs(x).bit_length() for x in w)
         truth = [float(Fraction(x, 2**bits)) for x in w]
-        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.LEAST_TRUSTED) for x in w)
+        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.MIN_TRUSTED) for x in w)
         assert (found is None) == apart
         assert apart or found.tolist() == truth
     assert exact._rounded_to_floats([2**499, 1]).tolist() == [0.5, 2.0**-500]

@@ -569,7 +569,7 @@ def test_intervals_for_b_of_many_rows_are_found_at_fewer_distances(monkeypatch):
     found = Slopes.proved
     monkeypatch.setattr(Slopes, "proved", lambda self, ends: tried.append(ends.size) or found(self, ends))
     for several in (1 << 16, 0):
-        monkeypatch.setattr(regions, "SEVERAL", several)
+        monkeypatch.setattr(regions, "MAX_SLOPES", several)
         ball = np.zeros((3, 1)), np.array([1.0]), np.zeros(3)
         slopes = Slopes(Matrix(stored(X)), signs, np.ones(200), Loss.LOGISTIC, *ball, 1.0)
         ends.append(slopes.offsets(np.array([-1.0]))[0])

@@ -663,7 +663,7 @@ def test_blocks_of_planes_take_no_more_passes_than_one(monkeypatch):
     X, passes = r.standard_normal((2000, 300)), []
     for k in (1, 12):
         rows = Rows(stored(X), np.ones(2000, np.int8), constant=True)
-        losses = block_newton.Table(rows, table(2000, k, 1), np.full(2000, 0.01), Loss.LOGISTIC, free=True)
+        losses = block_newton.LossTable(rows, table(2000, k, 1), np.full(2000, 0.01), Loss.LOGISTIC, free=True)
         W, steps = block_newton.planes(losses, 1e-4, lambda: False)
         assert np.isfinite(W).all()
         assert steps.min() >= 1
@@ -681,7 +681,7 @@ def test_a_factorization_of_each_label_vector_is_that_of_its_own_rows(free):
     r = np.random.default_rng(0)
     X = r.standard_normal((400, 20))
     rows = Rows(stored(X), np.ones(400, np.int8), constant=True)
-    losses = block_newton.Table(rows, table(400, 3, 1), r.uniform(0.5, 2.0, 400), Loss.SQUARED_HINGE, free=free)
+    losses = block_newton.LossTable(rows, table(400, 3, 1), r.uniform(0.5, 2.0, 400), Loss.SQUARED_HINGE, free=free)
     precondition, A = block_newton.Preconditioner(losses, used=100), np.column_stack((X, np.ones(400)))
     W, todo, right = 0.1 * r.standard_normal((21, 3)), np.array([0, 2]), r.standard_normal((21, 2))
     for _ in range(2):
@@ -713,7 +713,7 @@ def test_a_factorization_of_each_label_vector_saves_passes(monkeypatch):
     for most in (block_newton.TUNING.own_bytes, 0):
         monkeypatch.setattr(block_newton, "TUNING", replace(block_newton.TUNING, own_bytes=most, own_of_entries=0.0))
         rows = Rows(stored(X), np.ones(4000, np.int8), constant=True)
-        losses = block_newton.Table(rows, signs, np.ones(4000), Loss.SQUARED_HINGE, free=False)
+        losses = block_newton.LossTable(rows, signs, np.ones(4000), Loss.SQUARED_HINGE, free=False)
         W, _ = block_newton.planes(losses, 1e-6, lambda: False)
         passes.append(rows.passes)
         here = losses.at(W, np.arange(6))
@@ -910,7 +910,7 @@ def test_ctrl_c_in_shared_passes_keeps_the_planes(loss, held, monkeypatch):
     Y = np.where(X @ r.standard_normal((120, 5)) + 3 * r.standard_normal((3000, 5)) > 0, 1, -1)
     stored = X if held == "memory" else Blocks([Loadable(3000, X.size, lambda: Dense(X))], 120, np.float64)
     solved = gordan.minimize_loss(X, Y, loss=loss)
-    monkeypatch.setattr(block_newton.Table, "at", interrupting(block_newton.Table.at, 3))
+    monkeypatch.setattr(block_newton.LossTable, "at", interrupting(block_newton.LossTable.at, 3))
     found = gordan.minimize_loss(stored, Y, loss=loss)
     assert (found.status == "interrupted").all()
     assert found.w.any(axis=0).all()

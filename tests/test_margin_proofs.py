@@ -246,7 +246,7 @@ def test_zero_is_proved_whatever_the_norm(norm):
 
 def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
     """However many are lowest, or have weight: where rows are brought from elsewhere, some at a time."""
-    monkeypatch.setattr(margins, "MOST_EXACT_ROWS", 2)
+    monkeypatch.setattr(margins, "MAX_EXACT_ROWS", 2)
     X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
     for rows in (Dense(X), Distant(X)):
         margin = Margin(Matrix(rows), np.array(signs, dtype=np.int8), Intercept.NONE)

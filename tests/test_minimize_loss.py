@@ -349,7 +349,7 @@ def test_points_of_other_data():
 
 def proved_and_changed(monkeypatch, most_copied):
     """A result of data that are changed afterwards, another one that was asked before, X, and what that one said."""
-    monkeypatch.setattr(matrix, "MOST_COPIED_BYTES", most_copied)
+    monkeypatch.setattr(matrix, "MAX_COPIED_BYTES", most_copied)
     X, y = data()
     result = gordan.minimize_loss(X, y)
     asked = copy.copy(result)
@@ -513,7 +513,7 @@ def test_ctrl_c_while_a_part_of_the_rows_is_solved(monkeypatch, held, loss, inte
 
         return stopped
 
-    for where, name in ((Newton, "gradient"), (SoftmaxNewton, "look"), (block_newton.Table, "at")):
+    for where, name in ((Newton, "gradient"), (SoftmaxNewton, "look"), (block_newton.LossTable, "at")):
         monkeypatch.setattr(where, name, interrupting(getattr(where, name)))
     result = gordan.minimize_loss(held(X), y, **options)
     assert result.status == "interrupted"
@@ -864,8 +864,8 @@ def test_a_free_intercept_is_moved_to_its_best_place_in_few_steps(loss, monkeypa
 def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):
     """With a large C they prove what those that follow from w do not; if they are too many, Newton's method ends the ascent."""
     X, y = sp.csr_array(sp.random(300, 5000, 0.02, random_state=1)), np.arange(300) % 2
-    monkeypatch.setattr(minimizing, "MOST_WEIGHTS", most)
-    monkeypatch.setattr(optimum, "MOST_WEIGHTS", most)
+    monkeypatch.setattr(minimizing, "MAX_WEIGHTS", most)
+    monkeypatch.setattr(optimum, "MAX_WEIGHTS", most)
     steps, newton = [], minimizing.by_newton
     monkeypatch.setattr(minimizing, "by_newton", lambda *given, **named: steps.append(1) or newton(*given, **named))
     found = gordan.minimize_loss(X, y, C=1e4, intercept=intercept, tol=1e-6)

@@ -223,7 +223,7 @@ def test_planes_of_rows_on_a_device_are_those_of_rows_in_memory(monkeypatch, kin
     X = tensor.to(torch.float64).numpy()
     right, storage = gordan.minimize_loss(X, signs, C=0.1, tol=1e-10), Device(tensor)
     rows = Rows(storage, np.ones(900, np.int8), constant=True)
-    table = block_newton.Table(
+    table = block_newton.LossTable(
         rows, storage.to_storage(signs, "Y"), storage.to_storage_f64(np.full(900, 0.1)), Loss.SQUARED_HINGE, free=True
     )
     W, _ = block_newton.planes(table, 1e-10, lambda: False)

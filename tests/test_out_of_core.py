@@ -21,7 +21,7 @@ import gordan
 from gordan import rows
 from gordan.io import convert, read
 from gordan.io.parts import Csr, Parts
-from gordan.io.store import HEADER, Piece, Writer, check, header
+from gordan.io.store import HEADER, StoredRows, Writer, check, header
 from gordan.rows import accept, mapped, memory
 from gordan.rows.blocks import Blocks, joined
 from gordan.rows.memory import Dense, Sparse
@@ -72,7 +72,7 @@ def small_files_count_as_large(monkeypatch):
     for module in (mapped, accept):
         monkeypatch.setattr(module, "LARGE_FILE_BYTES", 1 << 10)
     monkeypatch.setattr(memory, "FILE_CHUNK_BYTES", 1 << 10)
-    monkeypatch.setattr("gordan.certificates.matrix.MOST_COPIED_BYTES", 0)
+    monkeypatch.setattr("gordan.certificates.matrix.MAX_COPIED_BYTES", 0)
     monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_ENTRIES", 64)
     monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_TIMES_D", 2)
 
@@ -640,7 +640,7 @@ def test_what_a_converted_folder_is_not_asked(tmp_path):
 def test_features_alone_are_converted(tmp_path):
     """A matrix without a column of labels has none afterwards, and says so where they are asked for."""
     with Writer(tmp_path / "out", {"kind": "dense"}) as writer:
-        writer.write(Piece(N, N * D, {"X.npy": X.astype("<f8").tobytes()}, None), [])
+        writer.write(StoredRows(N, N * D, {"X.npy": X.astype("<f8").tobytes()}, None), [])
         writer.finish(None, X.shape, "<f8", None)
     table = read(tmp_path / "out", labelled=False)
     np.testing.assert_array_equal(table.X, X)
@@ -851,7 +851,7 @@ A = np.random.default_rng(0).normal(size=(300, 300))
 # NumPy's BLAS, and SciPy's
 work = [lambda: rows.of(A).gram(np.arange(300)), lambda: blas.scipy_linalg().lapack.dpotrf(np.eye(300))]
 if sys.argv[1] == "before":
-    blas.blas_has_room(), blas.scipy_linalg()
+    blas.ensure_blas_memory(), blas.scipy_linalg()
 allow(12)
 print(json.dumps([fails(each) for each in work]))
 """

@@ -122,7 +122,7 @@ def test_classes_are_two():
     assert problem.signs_for(("a", "b")).tolist() == [1, -1, 1]
     assert problem.signs_for(("b", "a")).tolist() == [-1, 1, -1]
     assert (problem.X.n, problem.X.d) == (3, 1)
-    assert problem.nearby() is problem
+    assert problem.in_memory_if_small() is problem
 
 
 def test_parts_of_problems_and_devices(monkeypatch):
@@ -132,8 +132,8 @@ def test_parts_of_problems_and_devices(monkeypatch):
     assert [part.storage.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
     assert part.storage.n == 2
     other = Problem.of([[1.0, 2.0]] * 2, [0, 1]).storage
-    monkeypatch.setattr(problem_module, "nearby", lambda storage: other)
-    near = problem.nearby()
+    monkeypatch.setattr(problem_module, "in_memory_if_small", lambda storage: other)
+    near = problem.in_memory_if_small()
     assert (near.X.n, near.X.d, near.X.storage, near.storage) == (2, 2, other, other)
     assert near.signs is problem.signs
     asked = []

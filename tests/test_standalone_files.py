@@ -249,8 +249,8 @@ def test_standalone_runs_without_site_packages(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"class_weight": "balanced", "loss": "multinomial"}])
 def test_weights_that_are_too_many_for_a_certificate(options, tmp_path, monkeypatch, capsys):
     """They are read from a column or a file, and compared with their hash; the certificate has the class weights."""
-    monkeypatch.setattr(loss, "MOST_STORED", 10)
-    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    monkeypatch.setattr(loss, "MAX_STORED", 10)
+    monkeypatch.setattr(least_loss, "MAX_STORED", 10)
     r = np.random.default_rng(0)
     X, w = r.integers(-3, 4, (30, 2)).astype(float), r.integers(0, 4, 30) / 2
     y = (X[:, 0] + r.integers(-3, 4, 30) > 0).astype(int)
@@ -293,8 +293,8 @@ def test_weights_that_are_too_many_for_a_certificate(options, tmp_path, monkeypa
 @pytest.mark.parametrize("factors", ["balanced", {0: 3.0, 2: 0.1}])
 def test_products_with_class_weights_that_are_too_many_for_a_certificate(weighted, factors, tmp_path, monkeypatch, capsys):
     """The rest of a class has no class weight of its own: the products are formed by a model file, or by the user."""
-    monkeypatch.setattr(loss, "MOST_STORED", 10)
-    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    monkeypatch.setattr(loss, "MAX_STORED", 10)
+    monkeypatch.setattr(least_loss, "MAX_STORED", 10)
     r = np.random.default_rng(0)
     X, w = r.integers(-3, 4, (60, 2)).astype(float), r.integers(1, 4, 60) / 10
     y = np.digitize(X[:, 0] + r.integers(-2, 3, 60), [-1, 2])
@@ -347,8 +347,8 @@ def test_products_with_class_weights_that_are_too_many_for_a_certificate(weighte
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_class_weights_of_labels_are_not_in_the_weights_that_are_too_many(n_jobs, monkeypatch):
     """A label and the rows without it have one class weight each, which the certificate holds however it was found."""
-    monkeypatch.setattr(loss, "MOST_STORED", 10)
-    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    monkeypatch.setattr(loss, "MAX_STORED", 10)
+    monkeypatch.setattr(least_loss, "MAX_STORED", 10)
     r = np.random.default_rng(0)
     X, w = r.standard_normal((60, 2)), r.integers(1, 4, 60) / 10
     Y = (X + r.standard_normal((60, 2)) > 0).astype(int)
@@ -360,8 +360,8 @@ def test_class_weights_of_labels_are_not_in_the_weights_that_are_too_many(n_jobs
 
 def test_products_where_a_class_was_left_out(tmp_path, monkeypatch):
     """Its rows have the weight 0 in the proofs about the rest of a class, and so they have for the command."""
-    monkeypatch.setattr(loss, "MOST_STORED", 10)
-    monkeypatch.setattr(least_loss, "MOST_STORED", 10)
+    monkeypatch.setattr(loss, "MAX_STORED", 10)
+    monkeypatch.setattr(least_loss, "MAX_STORED", 10)
     X = np.random.default_rng(0).integers(-3, 4, (60, 2))
     y = np.arange(60) % 4
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "t.csv", index=False)

@@ -395,7 +395,7 @@ def test_scores_near_zero(name):
         rest = np.delete(np.arange(3), near)
         W[near, :3] = -(S[0, rest] @ W[rest, :3]) / S[0, near] * (1 + r.choice([-1, 0, 1]) * 2.0**-52)
         with modes.mode(modes.MODES[name]) if name else contextlib.nullcontext():
-            found = verified.Scores(sp.csr_array(S) if r.random() < 0.5 else S).positive(W * np.sign(S[1] @ W))
+            found = verified.ScoreProver(sp.csr_array(S) if r.random() < 0.5 else S).positive(W * np.sign(S[1] @ W))
         for w, proved in zip((W * np.sign(S[1] @ W)).T, found, strict=True):
             least = min(sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(row, w, strict=True)) for row in S)
             counts[least > 1e-9, least > 0, bool(proved)] += 1
@@ -403,8 +403,8 @@ def test_scores_near_zero(name):
     assert not any(proved and not positive for _, positive, proved in counts)
     assert (True, True, False) not in counts
     for bad in (math.nan, math.inf, 1e200, 1e-200):
-        assert not verified.Scores(np.ones((2, 2))).positive(np.array([[1.0], [bad]])).any()
-        assert not verified.Scores(np.array([[1.0, bad]])).positive(np.ones((2, 1))).any()
+        assert not verified.ScoreProver(np.ones((2, 2))).positive(np.array([[1.0], [bad]])).any()
+        assert not verified.ScoreProver(np.array([[1.0, bad]])).positive(np.ones((2, 1))).any()
 
 
 @pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)
@@ -862,10 +862,10 @@ def test_scores_are_off_by_as_much_as_their_terms_say():
     """2V(k + 4) times the sum of sizes: what is orthogonal to a row is proved to be positive once that much is added."""
     S = np.random.default_rng(0).standard_normal((50, 7))
     for rows in (S, sp.csr_array(S)):
-        np.testing.assert_allclose(verified.Scores(rows).off, 2 * verified.V * 11 * np.abs(S).sum(axis=1), rtol=1e-9)
+        np.testing.assert_allclose(verified.ScoreProver(rows).off, 2 * verified.V * 11 * np.abs(S).sum(axis=1), rtol=1e-9)
     for x, y in S[:, :2]:
         row, across = np.array([[x, y]]), np.array([[y], [-x]])
-        scores = verified.Scores(row)
+        scores = verified.ScoreProver(row)
         for more, positive in ((-2.0, False), (0.5, False), (2.0, True)):
             added = across + row.T * (more * scores.off[0] * np.abs(across).max() / (row @ row.T))
             assert scores.positive(added).tolist() == [positive]

@@ -187,20 +187,20 @@ def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds
     made, K = rows.of(as_stored(X, storage)), X @ X.T
     inside = np.linspace(1.0, 2.0, 12) / 18  # sums to 1
 
-    def level(z, cap, most):
+    def fill_level(z, cap, most):
         face = Face(np.arange(12), np.zeros(12, np.int64), np.ones(1), -K @ inside, np.diag(K), np.full(12, cap))
         return equalize_scores(made, face, z, StoppingRule(1e-11, 1e-2, most))
 
     z = np.full(12, 1 / 12)
-    steps, spread = level(z, np.inf, 100)
+    steps, spread = fill_level(z, np.inf, 100)
     assert spread <= 1e-11
     np.testing.assert_allclose(z, inside, atol=1e-10)
-    fewer, rough = level(np.full(12, 1 / 12), 0.1, 100)  # less than some of `inside`
+    fewer, rough = fill_level(np.full(12, 1 / 12), 0.1, 100)  # less than some of `inside`
     assert fewer < steps
     assert 1e-11 < rough <= 1e-2
     # no more steps than allowed, and z is what they have reached
     z = np.full(12, 1 / 12)
-    steps, spread = level(z, np.inf, 2)
+    steps, spread = fill_level(z, np.inf, 2)
     gradient = K @ (z - inside)
     assert steps == 2
     assert spread > 1e-11

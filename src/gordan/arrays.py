@@ -20,11 +20,11 @@ Array: TypeAlias = npt.NDArray[Any]
 MAX_BLAS_LENGTH = 8192
 
 # Sums of squares outside this range may have lost digits to underflow or overflow.
-LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
+MIN_SQUARE, MAX_SQUARE = 1e-280, 1e300
 # All integers up to this size are floats; beyond, some are not.
-MOST_EXACT_INTEGER = 2**53
+MAX_EXACT_INTEGER = 2**53
 # Integers from here on are refused as labels: they are as large as the largest floats.
-LARGEST_LABEL = 2**1023
+MAX_LABEL = 2**1023
 # Integers from here on overflow when converted to float: half way from the largest float to the next power of two.
 BEYOND_FLOATS = 2**1024 - 2**970
 # ln 2 in two parts. The first has 32 bits, so that its product with an exponent is exact; the error of their sum is about 2⁻⁸⁶.
@@ -81,7 +81,7 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
             f"its shape is {array.shape}"
         )
     floats = np.ascontiguousarray(array, dtype=np.float64)
-    if array.dtype.kind in "iu" and length and np.max(np.abs(floats)) >= MOST_EXACT_INTEGER:
+    if array.dtype.kind in "iu" and length and np.max(np.abs(floats)) >= MAX_EXACT_INTEGER:
         for i, (value, near) in enumerate(zip(array.tolist(), floats.tolist(), strict=True)):
             if value != near:
                 raise InputError(f"{name}[{i}] is {value}, an integer that float64 cannot hold; pass a float")

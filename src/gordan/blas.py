@@ -29,7 +29,7 @@ _knows_scipy = False
 
 # The working memory that OpenBLAS allocates at its first call and keeps: 32 MiB for each concurrent caller, and some more. NumPy
 # and SciPy bring one library each.
-BLAS_ROOM = 40 << 20
+BLAS_WORK_BYTES = 40 << 20
 # Which of the libraries a thread has called.
 _called = threading.local()
 
@@ -42,7 +42,7 @@ def blas_threads(entries: int) -> Iterator[None]:
     was measured to be a hundred times slower than on one. Contexts may overlap and end in any order; afterwards, the number of
     threads is what it was before the first of them.
     """
-    blas_has_room()
+    ensure_blas_memory()
     if entries > MAX_SINGLE_THREAD_ENTRIES:
         yield
         return
@@ -108,7 +108,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def blas_has_room() -> None:
+def ensure_blas_memory() -> None:
     """Ensure that matrix products of this thread have the working memory of BLAS, or raise a MemoryError.
 
     Without it, OpenBLAS up to 0.3.30 retries forever, and later versions end the process. Once it has been called with enough
@@ -122,9 +122,9 @@ def _call_once(library: str, work: Callable[[], object]) -> None:
     if getattr(_called, library, False):
         return
     try:
-        np.empty(BLAS_ROOM, np.uint8)  # not touched, and released at once
+        np.empty(BLAS_WORK_BYTES, np.uint8)  # not touched, and released at once
     except MemoryError:
-        message = f"BLAS needs {BLAS_ROOM >> 20} MiB of working memory, which is not available; raise the memory limit"
+        message = f"BLAS needs {BLAS_WORK_BYTES >> 20} MiB of working memory, which is not available; raise the memory limit"
         raise MemoryError(message) from None
     work()
     setattr(_called, library, True)
@@ -133,7 +133,7 @@ def _call_once(library: str, work: Callable[[], object]) -> None:
 def scipy_linalg() -> Any:
     """Import and return `scipy.linalg`, which takes 0.1 s to import, when it is first needed.
 
-    SciPy brings its own BLAS; if it is loaded within `blas_threads`, it is limited to one thread, too. See also `blas_has_room`.
+    SciPy brings its own BLAS; if it is loaded within `blas_threads`, it is limited to one thread, too. See `ensure_blas_memory`.
     """
     import scipy.linalg
 

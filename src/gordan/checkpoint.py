@@ -33,7 +33,7 @@ from gordan.rows import Rows
 
 FORMAT = "gordan-checkpoint-2"
 PROBLEM = schema.FieldType((dict,), "texts about the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
-HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.FieldType((dict,), "an object")}
+HEADER_FIELDS = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.FieldType((dict,), "an object")}
 # The seconds between two checkpoints, at least, and the share of the time that writing them may take.
 INTERVAL_SECONDS, WRITING_SHARE = 30.0, 0.05
 # Fields of a form that say how long and how exactly to work, and do not identify the problem.
@@ -161,7 +161,7 @@ class Checkpoint:
         hint = "use the version that wrote it, or remove it to start over"
         schema.require_format(header.get("format"), (FORMAT,), f"{self.path} is not a checkpoint", hint)
         with input_errors(f"{self.path} is damaged", ValueError):
-            return schema.fields(header, HEAD, "a checkpoint"), arrays
+            return schema.fields(header, HEADER_FIELDS, "a checkpoint"), arrays
 
 
 def fingerprint(rows: Rows, **facts: Any) -> dict[str, str]:
@@ -244,14 +244,14 @@ OBJECT = schema.FieldType((dict,), "an object")
 # Other files hold no NaN, which `read_hex` refuses.
 NUMBER = schema.FLOAT._replace(read=lambda plain: math.nan if plain == "nan" else schema.read_hex(plain))
 # A value that is an object in the file has exactly the fields of one of these; the first ones are arrays.
-ARRAYS: tuple[dict[str, schema.FieldType], ...] = (
+ARRAY_FORMS: tuple[dict[str, schema.FieldType], ...] = (
     {"array": schema.TEXT},
     {"bool": OBJECT},
     {"transposed": schema.TEXT},
     {"zeros": schema.COUNT, "at": schema.TEXT, "values": schema.TEXT},
 )
 VALUES: tuple[dict[str, schema.FieldType], ...] = (
-    *ARRAYS,
+    *ARRAY_FORMS,
     {"float": NUMBER},
     {"scalar": OBJECT},
     {"tuple": schema.LIST},
@@ -386,7 +386,7 @@ def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]
 
 def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
     """Return a copy of an array of the file, which is read-only: kernels would be compiled again for it."""
-    value = _fields(plain, ARRAYS)
+    value = _fields(plain, ARRAY_FORMS)
     if "bool" in value:
         return _stored(value["bool"], arrays).astype(np.bool_)
     if "transposed" in value:

@@ -13,15 +13,15 @@ from numba.core import event
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
+def compiled(function: Kernel, *, fastmath: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
     """Compile the function with these fast-math flags; private helpers whose sums may be reassociated are inlined.
 
     Otherwise there would be two versions of a helper, its own and the caller's copy, with different orders of summation: the
     process that compiles would use one, and processes that load the caller from the cache the other, which differs in the last
     bits.
     """
-    inside = function.__name__.startswith("_") and "reassoc" in liberties
-    options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties), "forceinline": inside}
+    inside = function.__name__.startswith("_") and "reassoc" in fastmath
+    options: dict[str, Any] = {"nogil": True, "fastmath": set(fastmath), "forceinline": inside}
     try:
         kernel: Kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no cache directory is writable: compile in every process
@@ -29,8 +29,8 @@ def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "cont
     return kernel
 
 
-compiled_in_order = partial(compiled, liberties=["contract"])
-compiled_exactly = partial(compiled, liberties=[])
+compiled_in_order = partial(compiled, fastmath=["contract"])
+compiled_exactly = partial(compiled, fastmath=[])
 
 
 class _CompilationLog(event.Listener):

@@ -14,9 +14,9 @@ import numpy as np
 
 # The pace is measured by the product of two square matrices of this size, which takes a tenth of a millisecond: the fastest of a
 # few, since other work of the machine slows down one of them at times.
-TIMED, TIMINGS = 96, 3
+PACE_MATRIX_SIZE, TIMINGS = 96, 3
 # Work of up to this many such products is begun without a measurement, which would take longer than the work is worth.
-UNTIMED = 32
+MAX_UNTIMED_PRODUCTS = 32
 # How much longer work takes than the same number of multiplications in a product of dense matrices, measured on two machines: a
 # Gram matrix of dense rows, with its copies; one of sparse rows, which SciPy computes on one thread; a Cholesky factorization,
 # with the solves; a system of equations; an orthonormal basis; one with pivots; loops over the rows of a factor; elimination
@@ -39,15 +39,15 @@ class Pace:
     @staticmethod
     def matters(n: int, d: int) -> bool:
         """Return whether Gram matrices of rows of this shape, and their factors, take so long that the pace must be known."""
-        return n * d * min(n, d) > UNTIMED * TIMED**3
+        return n * d * min(n, d) > MAX_UNTIMED_PRODUCTS * PACE_MATRIX_SIZE**3
 
     @staticmethod
     def measured(seconds: float, entries: int) -> Pace:
         """Measure the pace on this machine, where a pass over `entries` entries took `seconds`."""
-        M = np.ones((TIMED, TIMED))
+        M = np.ones((PACE_MATRIX_SIZE, PACE_MATRIX_SIZE))
         M @ M  # loads the library and starts its threads
         product = min(_seconds_of_product(M) for _ in range(TIMINGS))
-        return Pace(product / TIMED**3, seconds / entries)
+        return Pace(product / PACE_MATRIX_SIZE**3, seconds / entries)
 
     def gram(self, rows: Any, m: int, k: int) -> float:
         """Return the seconds of the products of m rows with k rows."""
@@ -57,7 +57,7 @@ class Pace:
 
     def products(self, m: int, k: int, d: int) -> float:
         """Return the seconds of the products of m dense rows of d entries with k such rows."""
-        return DENSE_GRAM * self.multiplication * m * k * (d + TIMED)
+        return DENSE_GRAM * self.multiplication * m * k * (d + PACE_MATRIX_SIZE)
 
     def moments(self, rows: Any, m: int) -> float:
         """Return the seconds of the second moments of m rows: of dense ones BLAS computes half, since the matrix is symmetric."""
@@ -80,7 +80,7 @@ class Pace:
     def cancelling(self, m: int, k: int) -> float:
         """Return the seconds to find weights with which m dense rows of k columns cancel, and to prove them in floats."""
         found, proved = CANCELLING * m, CANCELLING_PROOF * (m + k)
-        return self.multiplication * (found + proved) * k * (k + TIMED)
+        return self.multiplication * (found + proved) * k * (k + PACE_MATRIX_SIZE)
 
     def basis(self, m: int, k: int) -> float:
         """Return the seconds of an orthonormal basis of k columns of length m, followed by one of k rows with pivots."""

@@ -16,7 +16,7 @@ from typing import Any
 # Variables, so that arithmetic with them is done at run time and not folded by the compiler. The least float is made from its
 # bits: as a power of two it would be 0 if this module were first imported in a thread that flushes subnormals. U is the unit
 # roundoff, half the distance from 1 to the next float.
-LEAST: float = struct.unpack("<d", b"\1\0\0\0\0\0\0\0")[0]
+SMALLEST_SUBNORMAL: float = struct.unpack("<d", b"\1\0\0\0\0\0\0\0")[0]
 ONE, U, ABOVE = 1.0, 2.0**-53, 1.0 + 2.0**-52
 # More than any `fenv_t` needs; that of glibc on x86-64 has 32 bytes.
 ENVIRONMENT_BYTES = 256
@@ -32,7 +32,13 @@ def floats_are_ieee() -> bool:
     Python and NumPy obey the same control register. Half a unit must round to the even neighbour and more than half to the next
     one: each of the other three rounding modes fails one of these tests.
     """
-    return LEAST * ONE > 0.0 and ONE + U == ONE and -ONE - U == -ONE and ONE + 1.5 * U == ABOVE and -ONE - 1.5 * U == -ABOVE
+    return (
+        SMALLEST_SUBNORMAL * ONE > 0.0
+        and ONE + U == ONE
+        and -ONE - U == -ONE
+        and ONE + 1.5 * U == ABOVE
+        and -ONE - 1.5 * U == -ABOVE
+    )
 
 
 class _IEEE(ContextDecorator):

@@ -41,7 +41,7 @@ class Moment:
     """One recorded round, as handed to a callback.
 
     `margin`, `normalized_margin`, `lower` and `upper` are in the units of A. The rest lives in the game on A/R, where the
-    theorems hold. Entries are None where the method plays no game (the baselines) or has no such theorem. `w`, `p` are this
+    theorems hold. Entries are None if the method plays no game (the baselines) or has no such theorem. `w`, `p` are this
     round's moves (w_t is None for a baseline), `w_out` the method's output so far.
     """
 
@@ -74,7 +74,7 @@ COLUMNS = tuple(f.name for f in dataclass_fields(Moment) if f.name not in ("w", 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
-    """The record of one run. Columns are arrays over the recorded rounds (None where nothing was measured)::
+    """The record of one run. Columns are arrays over the recorded rounds (None if nothing was measured)::
 
         t                   the round
         margin              γ(w) = min_{p∈P} pᵀAw of the output w, as long as it is (a sum over rounds grows)
@@ -148,7 +148,7 @@ class Trace:
         return np.asarray((self.regret_w + self.regret_p) / self.weight)
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """Return the columns as plain lists, with None where nothing was measured, for `polars.DataFrame(...)` and JSON."""
+        """Return the columns as plain lists, with None if nothing was measured, for `polars.DataFrame(...)` and JSON."""
         return {name: [None] * len(self) if column is None else column.tolist() for name, column in self.columns.items()}
 
     def to_frame(self) -> Any:
@@ -160,7 +160,7 @@ class Trace:
         """Write the trace to a JSON file, from which floats are restored exactly."""
         from gordan.io import write_atomic  # not above: nothing else that `import gordan` needs reads or writes files
 
-        content = {"format": FORMAT} | {name: form.write(getattr(self, name)) for name, form in FACTS.items()}
+        content = {"format": FORMAT} | {name: form.write(getattr(self, name)) for name, form in SCALAR_FIELDS.items()}
         content |= {} if self.loss is None else {"loss": self.loss.value}  # files about margins are those of earlier versions
         content["columns"] = {name: _plain(column) or [None] * len(self) for name, column in self.columns.items()}
         content |= {name: _plain(getattr(self, name)) for name in VECTORS}
@@ -190,7 +190,7 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
     return np.array(values, dtype=np.int64 if name == "t" else np.float64)
 
 
-FACTS = {
+SCALAR_FIELDS = {
     "method": TEXT,
     "form": TEXT,
     "norm": DECIMAL,
@@ -201,8 +201,8 @@ FACTS = {
 }
 # The vectors, and whether their length is n or d. All but w and w_best may be None.
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
-FORMS = {
-    **FACTS,
+COLUMN_FIELDS = {
+    **SCALAR_FIELDS,
     "loss": optional(choice(*Loss)),
     "columns": mapping("the columns of a trace", dict.fromkeys(COLUMNS, LIST)),
     **{name: LIST if name in ("w", "w_best") else optional(LIST) for name in VECTORS},
@@ -216,7 +216,7 @@ def _plain(values: Array | None) -> Any:
 def _from_plain(content: dict[str, Any]) -> Trace:
     """Return the trace that was written as `content`; raise a ValueError or an OverflowError if it is not valid."""
     content.setdefault("loss", None)
-    found = fields(content, FORMS, "a trace")
+    found = fields(content, COLUMN_FIELDS, "a trace")
     rounds = len(found["columns"]["t"])
     if not rounds:
         raise ValueError("it has no rounds")

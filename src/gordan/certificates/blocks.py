@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
+from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array
 from gordan.certificates.bounds import SUM_BLOCK, TINY, above, below
 from gordan.certificates.matrix import error
 from gordan.floats import U, ieee_floats
@@ -89,4 +89,4 @@ def _lengths(W: Array) -> Array:
     """Return upper bounds on the lengths of the columns of W; infinite where squares may overflow or underflow."""
     squares = np.einsum("jk,jk->k", W, W)
     lengths = np.sqrt(squares) * (1 + U * (len(W) + 2 * SUM_BLOCK))
-    return np.where((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE), lengths, math.inf)
+    return np.where((squares >= MIN_SQUARE) & (squares <= MAX_SQUARE), lengths, math.inf)

@@ -23,7 +23,7 @@ TINY = 2.0**-1021
 # The number of terms that are added up in floats, in any order, before these partial sums are added up exactly.
 SUM_BLOCK = 64
 # The least size of the largest entry of a vector, and its inverse the greatest, for which squares of entries are added unscaled.
-LEAST_PLAIN = 2.0**-400
+MIN_PLAIN = 2.0**-400
 # How many precisions are tried when a norm is compared with a bound, each twice the one before; the last has about 600 decimal
 # digits. A norm with irrational powers that is closer to the bound than that counts as above it, as in the standalone checker.
 DOUBLINGS = 5
@@ -199,7 +199,7 @@ def length(x: Array) -> float:
     """
     x = np.ravel(np.asarray(x, dtype=np.float64))
     whole = len(x) - len(x) % SUM_BLOCK
-    if not whole or not LEAST_PLAIN <= max(float(x.max()), -float(x.min())) <= 1 / LEAST_PLAIN:
+    if not whole or not MIN_PLAIN <= max(float(x.max()), -float(x.min())) <= 1 / MIN_PLAIN:
         return norm_bound(np.abs(x), 2.0, dual=False)
     blocks, rest = x[:whole].reshape(-1, SUM_BLOCK), x[whole:]
     squares = np.einsum("ij,ij->i", blocks, blocks)

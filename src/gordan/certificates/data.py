@@ -17,8 +17,8 @@ as `float.hex` and integers as hexadecimal strings, since Python refuses decimal
 number has exactly one valid spelling and any other is refused, so that no two readers can disagree about a file.
 
 Each field is declared once, in `Certificate`: what it holds, how many values, and which kinds have it. Validation, writing and
-reading follow from these declarations. To add a kind, add its name to `Kind`, to `EXACT` if its numbers are integers and to the
-fields that it has, and add a line to `verify.CHECKS`.
+reading follow from these declarations. To add a kind, add its name to `Kind`, to `INTEGER_KINDS` if its numbers are integers
+and to the fields that it has, and add a line to `verify.CHECKS`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ ABOUT_FIELDS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "severa
 ABOUT = record(About, "a part `about`", **ABOUT_FIELDS)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The kinds whose w, b and weights are integers; those of the other kinds are floats.
-EXACT: tuple[Kind, ...] = ("witness", "quasi-separation", "overlap")
+INTEGER_KINDS: tuple[Kind, ...] = ("witness", "quasi-separation", "overlap")
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
 INTERVALS: tuple[Kind, ...] = (*MARGINS, "optimum")
 VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-quasi-separation", "verified-overlap")
@@ -141,7 +141,7 @@ class FieldSpec(NamedTuple):
 
     def form_for(self, kind: Kind, length: int | None = None) -> FieldType:
         """Return what the field holds in a certificate of this kind, as one value or as several (`length` of them if given)."""
-        form = self.form or (WHOLE if kind in EXACT else REAL)
+        form = self.form or (WHOLE if kind in INTEGER_KINDS else REAL)
         if self.length is None:
             return form
         length = self.length if isinstance(self.length, int) else length
@@ -246,7 +246,7 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether the weights, w and b are integers."""
-        return self.kind in EXACT
+        return self.kind in INTEGER_KINDS
 
     @ieee_floats()
     def to_json(self) -> str:

@@ -21,12 +21,12 @@ REL = 2.0**-48
 REL_TWO = 2.0**-45
 LN2 = 0.6931471805599453
 # Below this number, e^x is less than TINY.
-LEAST_EXPONENT = -800.0
+MIN_EXPONENT = -800.0
 # The coefficients of the powers of r in e^r, and of those of s² in artanh(s)/s.
 OF_EXP = [1.0 / math.factorial(j) for j in range(15)]
 OF_ARTANH = [1.0 / j for j in range(1, 36, 2)]
 # Smaller shares are left out of an entropy, since products with them may be subnormal.
-LEAST_SHARE = 2.0**-960
+MIN_SHARE = 2.0**-960
 
 
 def exp(x: Array) -> Array:
@@ -37,7 +37,7 @@ def exp(x: Array) -> Array:
     from 1/3! on, are rounded by less than 3u.
     """
     xp = namespace(x)
-    x = x.clip(min=LEAST_EXPONENT)
+    x = x.clip(min=MIN_EXPONENT)
     k = xp.round(x * 1.4426950408889634)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
     total = _polynomial(OF_EXP, r)
@@ -117,7 +117,7 @@ def complement_below(x: Array) -> Array:
     xp, small = namespace(x), x <= 0.5
     m, e = _parted((1.0 - x).clip(max=0.5))
     log = -xp.where(small, 0.0, e * LN2) - log1p(xp.where(small, -x, m - 1.0))
-    below: Array = xp.where(x > LEAST_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
+    below: Array = xp.where(x > MIN_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
     return below
 
 
@@ -142,5 +142,5 @@ def entropy_below(q: Array) -> Array:
     xp = namespace(q)
     s = xp.where(q > 0, q, 0.5)
     entropy = s * neg_log(s) - (1.0 - s) * log1p(-s)
-    below: Array = xp.where(q > LEAST_SHARE, entropy * (1 - REL_TWO), 0.0)
+    below: Array = xp.where(q > MIN_SHARE, entropy * (1 - REL_TWO), 0.0)
     return below

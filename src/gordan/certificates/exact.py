@@ -36,7 +36,7 @@ SIGN_ROWS, SIGN_ENTRIES = 4096, 1 << 20
 # Float64 holds sums of multiples of 2^s exactly as long as they stay below 2^(s+53).
 FLOAT_DIGITS = 53
 # If an entry of w is smaller than this, relative to the largest one, signs are not computed in floats.
-LEAST_TRUSTED = 2.0**-500
+MIN_TRUSTED = 2.0**-500
 
 
 def integer_entries(X: Matrix, rows: Any) -> Iterator[tuple[int, list[int], list[int], int]]:
@@ -263,7 +263,7 @@ def _rounded_to_floats(w: Sequence[int]) -> Array | None:
     """Return w divided by a power of two and rounded to floats; None if its entries differ too much in size for that."""
     unit = 1 << max(abs(x).bit_length() for x in w)
     floats = np.array([x / unit for x in w])  # Python rounds quotients of integers to the nearest float
-    small = (floats != 0) & (np.abs(floats) < LEAST_TRUSTED)
+    small = (floats != 0) & (np.abs(floats) < MIN_TRUSTED)
     lost = any(x != 0 and f == 0 for x, f in zip(w, floats.tolist(), strict=True))
     return None if small.any() or lost else floats
 

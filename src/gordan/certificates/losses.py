@@ -30,7 +30,7 @@ from gordan.losses import Loss
 from gordan.rows import LONGEST_SUM, nonzero
 
 # Smaller weights, and smaller lower bounds, are replaced by 0, since products with them may be subnormal.
-LEAST_WEIGHT = 2.0**-900
+MIN_WEIGHT = 2.0**-900
 # How many numbers of a vector over the rows are processed at a time, so that they stay in the cache.
 NUMBERS_IN_CACHE = 1 << 15
 
@@ -211,11 +211,11 @@ def infeasibility_reason(c: Array, intercept: Intercept, classes: Sequence[Array
 
 
 def allowed_weights(loss: Loss, alpha: Any, c: Any) -> Any:
-    """Return weights that a proof may use: at most `most_weight`·C, and 0 for those that are below LEAST_WEIGHT or not finite."""
+    """Return weights that a proof may use: at most `most_weight`·C, and 0 for those that are below MIN_WEIGHT or not finite."""
     xp = namespace(alpha)
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
-    return xp.where((alpha >= LEAST_WEIGHT) & (alpha < math.inf) & (c > 0), alpha, 0.0)  # comparisons with NaN are false
+    return xp.where((alpha >= MIN_WEIGHT) & (alpha < math.inf) & (c > 0), alpha, 0.0)  # comparisons with NaN are false
 
 
 class RowScores(NamedTuple):
@@ -329,7 +329,7 @@ def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, floa
     """Return a lower bound on D for Σ C g ≥ total and a v with this `error`, and both; those of α = 0 if that is better."""
     size = up(bounds.length(v) + error)
     lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
-    return (lower, v, error) if LEAST_WEIGHT <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
+    return (lower, v, error) if MIN_WEIGHT <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
 
 
 def constants_of(c: Certificate, which: Array) -> Array:

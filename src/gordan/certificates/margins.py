@@ -23,18 +23,18 @@ from gordan.certificates.matrix import Groups, Matrix, Products, exact_score, ne
 from gordan.certificates.problem import Problem
 from gordan.floats import U, ieee_floats
 from gordan.geometry import Ball
-from gordan.geometry.sets import level
+from gordan.geometry.sets import fill_level
 from gordan.intercepts import Intercept
 from gordan.rows import nonzero, over_rows
 
 # The largest number of rows whose exact scores are computed if the enclosures of the lowest scores are wide.
-MOST_EXACT_ROWS = 4096
+MAX_EXACT_ROWS = 4096
 # Rows near the lowest score are looked at alone if they are at most one in so many; otherwise, block by block among the others.
 FEW_CLOSE = 8
 # The largest number of cells of X for which a bracket is claimed in exact arithmetic if floats leave it wide.
-MOST_SHARPENED = 1 << 17
+MAX_SHARPENED = 1 << 17
 # Smaller perturbations would be lost to underflow.
-LEAST_NOISE = 2.0**-900
+MIN_NOISE = 2.0**-900
 # Enclosures of the margin with at most this relative width are not refined.
 NARROW_WIDTH = 1e-9
 
@@ -88,7 +88,7 @@ class Margin:
             return "a sample weight is negative or not finite"
         if self.nu is not None and not (0 < self.nu <= 1 and self._has_required_mass(self.c)):
             return f"nu is {self.nu}, for which no p is allowed"
-        if not ((self.robust == 0 or LEAST_NOISE <= self.robust < math.inf) and self.robust_norm in (1, 2, math.inf)):
+        if not ((self.robust == 0 or MIN_NOISE <= self.robust < math.inf) and self.robust_norm in (1, 2, math.inf)):
             return f"its perturbations, of size {self.robust} in the {self.robust_norm}-norm, are of an unknown norm or size"
         if self.robust > 0 and (self.norm != 2 or self.nu is not None or self.intercept.in_norm):
             return "perturbations are only allowed with the 2-norm, without nu and without a penalized intercept"
@@ -174,7 +174,7 @@ class Margin:
 
         The bound is `low`, which is known, if these rows are too many.
         """
-        if len(close) > MOST_EXACT_ROWS:
+        if len(close) > MAX_EXACT_ROWS:
             return low
         rows = self.X.storage.each_row(close)
         return min(_rounded_score(row, products.w, b, int(self.signs[i]))[0] for i, *row in rows)
@@ -405,7 +405,7 @@ class Margin:
 
         For norms between 2 and ∞ the bounds use ‖w‖_q ≤ ‖w‖₁ and ‖Aᵀp‖_norm ≤ ‖Aᵀp‖₂.
         """
-        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None or self.robust > 0 or self.norm < 2:
+        if self.X.n * self.X.d > MAX_SHARPENED or self.nu is not None or self.robust > 0 or self.norm < 2:
             return lower, upper
         if w is not None:
             lower = max(lower, self.exact_lower(w, b))
@@ -535,7 +535,7 @@ def _tail_lower(lo: Array, c: Array, mass: float) -> float:
     mass K.
     """
     with np.errstate(over="ignore"):
-        tau = level(lo, c, mass)
+        tau = fill_level(lo, c, mass)
     if not math.isfinite(tau) or mass <= 0:
         return -math.inf
 

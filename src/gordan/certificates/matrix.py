@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
+from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array
 from gordan.certificates.bounds import SUM_BLOCK, TINY, add, dyadic, length, multiply, round_near
 from gordan.errors import InputError
 from gordan.floats import U, ieee_floats
@@ -37,7 +37,7 @@ WORTH_COMPILING = 1 << 19
 # The measured seconds that a row and an entry take when sums are rounded only once, and the number of seconds that this may take.
 SECONDS_PER_ROW, SECONDS_PER_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
 # Products whose size is above this and below its inverse are split into two floats without error.
-LEAST_SPLIT = 2.0**-900
+MIN_SPLIT = 2.0**-900
 # The number of rows that `added` sums up before it adds these partial sums.
 ROWS_AT_ONCE = 256
 ALL = slice(None)
@@ -49,7 +49,7 @@ MIN_LARGE_OFFSET_RATIO, LARGE_OFFSET = 2.0, 1e5
 # The number of rows in which it is seen whether any column may be that far from 0.
 SAMPLED_ROWS = 16
 # X is copied if it has at most this many bytes, so that the caller may change it after a proof.
-MOST_COPIED_BYTES = 1 << 20
+MAX_COPIED_BYTES = 1 << 20
 # The vector for which results are remembered that depend on X alone.
 ALWAYS = np.empty(0)
 
@@ -233,7 +233,7 @@ class Matrix:
         """
         if given is self.storage:
             return self
-        copied = self.storage.snapshot(MOST_COPIED_BYTES)
+        copied = self.storage.snapshot(MAX_COPIED_BYTES)
         if copied is not None:
             return Matrix(copied)
         self.remembered("checksum", ALWAYS, self.checksum)
@@ -311,7 +311,7 @@ def _norms(block: Block) -> Array:
     squares, lengths = block.squares(), block.lengths
     # a sum of k squares goes through at most k roundings, and its root has half of that relative error and one rounding
     norms = np.sqrt(squares) * (1 + U * (lengths + 8.0))
-    lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
+    lost = ~((squares >= MIN_SQUARE) & (squares <= MAX_SQUARE)) & (lengths > 0)
     if lost.any():
         top = block.by_row(np.maximum, lambda values, columns: np.abs(values.astype(np.float64, copy=False)))
         above = np.nextafter(top * np.sqrt(lengths) * (1 + 8 * U), np.inf)  # subnormals are rounded by up to half a unit
@@ -572,7 +572,7 @@ def _split_products(x: Array, v: Array) -> tuple[Array, Array]:
         products = x * v
         (x1, x2), (v1, v2) = _halves(x), _halves(v)  # a factor that is too large gives NaN here and in the sum
         errors = x2 * v2 - (((products - x1 * v1) - x2 * v1) - x1 * v2)
-        split = (np.abs(products) > LEAST_SPLIT) & (np.abs(products) < 1 / LEAST_SPLIT)
+        split = (np.abs(products) > MIN_SPLIT) & (np.abs(products) < 1 / MIN_SPLIT)
     return np.where(split, products, math.nan), errors
 
 

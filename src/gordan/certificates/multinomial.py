@@ -22,7 +22,7 @@ from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import (
-    LEAST_WEIGHT,
+    MIN_WEIGHT,
     Drift,
     Optimum,
     constants_of,
@@ -188,7 +188,7 @@ class Facts(NamedTuple):
         return worst
 
 
-class Balance(NamedTuple):
+class ClassBalance(NamedTuple):
     """How well the classes are balanced at W, b.
 
     `products` is Σ α_j α_l/C, `moved` a bound on Σ|α - α'| with the exact weights α', `worst` the largest drift of a weight, and
@@ -368,7 +368,7 @@ class Multinomial:
         return most, least if found.worst < 0.1 else 0.0
 
     @ieee_floats()
-    def balanced(self, w: Array, b: Array, slack: float) -> Balance:
+    def balanced(self, w: Array, b: Array, slack: float) -> ClassBalance:
         """Return what `balance` is computed from, and what is needed to balance b."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self._is_claimed_in_place(slack):
@@ -387,7 +387,7 @@ class Multinomial:
                 mixed, products = sum(each_mixed, mixed), sum(each_products, products)
                 masses = Masses.of(signed, mixed)
         (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
-        return Balance(masses, products, moved + 2 * self.k * LEAST_WEIGHT * self.X.n, worst, odd == 0)
+        return ClassBalance(masses, products, moved + 2 * self.k * MIN_WEIGHT * self.X.n, worst, odd == 0)
 
 
 # ---- rows, in memory or on a device; `own` and `largest` are True for one class of each ------------------------------------
@@ -419,7 +419,7 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
     xp, k = namespace(s), s.shape[1]
     top = xp.amax(s, 1)
     alpha, largest = softmax(s) * c[:, None], _first_largest(s)
-    alpha = xp.where(largest | ~(alpha >= LEAST_WEIGHT), 0.0, alpha)  # NaN too
+    alpha = xp.where(largest | ~(alpha >= MIN_WEIGHT), 0.0, alpha)  # NaN too
     others = alpha.sum(1)
     lost = ~((others * (1 + 2 * k * U) < c) & xp.isfinite(top))
     alpha, others, largest = (
@@ -429,7 +429,7 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
     )
     right = (largest & own).any(1)
     share = alpha / xp.where(alpha > 0, c[:, None], 1.0)
-    used = share > elementary.LEAST_SHARE
+    used = share > elementary.MIN_SHARE
     logs = xp.where(used, alpha * elementary.neg_log(xp.where(used, share.clip(max=0.5), 0.5)), 0.0)
     x = others / xp.where(others > 0, c, 1.0)
     ends = (x * (1 - (2 * k + 8) * U), (x * (1 + (2 * k + 8) * U)).clip(max=1.0))
@@ -495,7 +495,7 @@ def _facts_of(
 def _balances(
     block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, column: float
 ) -> tuple[Array, Array, Array, int]:
-    """Return the numbers of `Balance` for a block, its masses and products, and the number of rows."""
+    """Return the numbers of `ClassBalance` for a block, its masses and products, and the number of rows."""
     s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
     xp, found = namespace(s), weights_of(s, radius, own, c)
     masses = block.to_host(xp.stack([*map(added, found.masses(own, c))]))

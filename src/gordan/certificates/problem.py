@@ -11,19 +11,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gordan.arrays import LARGEST_LABEL, Array, is_sparse, require_aligned
+from gordan.arrays import MAX_LABEL, Array, is_sparse, require_aligned
 from gordan.certificates.data import About, Label
 from gordan.certificates.matrix import ALWAYS, WORTH_COMPILING, Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
-from gordan.rows import Block, Storage, column_names, host, nearby, require_finite, stored
+from gordan.rows import Block, Storage, column_names, host, in_memory_if_small, require_finite, stored
 
 # The number of rows whose bytes are hashed together; part of the definition of the hash.
 CHUNK = 4096
 # The largest number of cells that are converted to bytes at a time.
 CELLS_HASHED_AT_ONCE = 1 << 18
 # If y has exactly these labels, 0 stands for rows that are left out. If -1 or 1 is missing, 0 is a class.
-LEFT_OUT = [-1, 0, 1]
+LABELS_WITH_ZERO = [-1, 0, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Problem:
         require_aligned(X=X, y=y)
         if classes is not None and not several and len(classes) == 2:
             negative, positive = classes
-            if {*found} <= {*classes} or found == LEFT_OUT == [negative, 0, positive]:
+            if {*found} <= {*classes} or found == LABELS_WITH_ZERO == [negative, 0, positive]:
                 signs = np.array([int(label == positive) - int(label == negative) for label in found], np.int8)[which]
                 return Problem(Matrix(storage), signs, (negative, positive))
         if len(found) == 1:
@@ -95,9 +95,9 @@ class Problem:
         assert self.which is not None
         return np.array([classes.index(label) for label in self.classes])[self.which]
 
-    def nearby(self) -> Problem:
+    def in_memory_if_small(self) -> Problem:
         """Return the same problem, moved to memory if it has few rows on a device or a cluster: finders are faster in memory."""
-        storage = nearby(self.storage)
+        storage = in_memory_if_small(self.storage)
         return self if storage is self.storage else replace(self, X=Matrix(storage))
 
     def counted(self) -> tuple[Problem, Array | None]:
@@ -342,7 +342,7 @@ def _read_signs(array: Array) -> Array:
 
 def _is_sign(value: Any) -> bool:
     """Return whether a value is the number -1, 0 or 1."""
-    return isinstance(value, (int, float, np.number)) and value in LEFT_OUT
+    return isinstance(value, (int, float, np.number)) and value in LABELS_WITH_ZERO
 
 
 def require_labels(labels: Array) -> None:
@@ -369,7 +369,7 @@ def _label(value: Any, i: int) -> Label:
         _refuse_float(value, i)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
-    if isinstance(value, int) and abs(value) >= LARGEST_LABEL:
+    if isinstance(value, int) and abs(value) >= MAX_LABEL:
         raise InputError(f"y[{i}] is a number of {value.bit_length()} bits; use shorter labels")
     if not isinstance(value, (str, int, float, bool)):
         raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")

@@ -33,12 +33,12 @@ from gordan.rows import Block
 # The distances at which the slope in b is computed, as multiples of the one at which it changes sign if all rows are as far from
 # the origin as they are on average: smaller ones hardly ever suffice, and each costs as much as a proof.
 # If none of these is enough, as for a hinge for which many b are best, larger distances follow, some at a time, and then
-# distances between the last two of these, in steps of the ratios BETWEEN, or with more than SEVERAL in those of ROUGHLY: these
-# steps are still narrower than those of NEAR, and are found with fewer distances.
-NEAR = np.array([1.05, 1.3])
-SEVERAL = 1 << 16
-FAR = np.split(4.0 ** np.arange(1, 41), (2, 8, 16, 24, 32))
-BETWEEN, ROUGHLY = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512]), 4.0 ** np.array([1 / 4, 1 / 16])
+# distances between the last two of these, in steps of the ratios FINE_RATIOS, or with more than MAX_SLOPES in those of
+# COARSE_RATIOS: these steps are still narrower than those of FIRST_MULTIPLES, and are found with fewer distances.
+FIRST_MULTIPLES = np.array([1.05, 1.3])
+MAX_SLOPES = 1 << 16
+FURTHER_MULTIPLES = np.split(4.0 ** np.arange(1, 41), (2, 8, 16, 24, 32))
+FINE_RATIOS, COARSE_RATIOS = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512]), 4.0 ** np.array([1 / 4, 1 / 16])
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +185,12 @@ class Slopes:
             return np.asarray(np.where(proved, distance, math.inf).min(axis=1))
 
         best = np.full((2, len(near)), math.inf)
-        for multiples in (NEAR, *FAR):
+        for multiples in (FIRST_MULTIPLES, *FURTHER_MULTIPLES):
             best = np.minimum(best, nearest(np.broadcast_to(first * multiples[:, None], (2, len(multiples), len(near)))))
             if np.isfinite(best).all():
                 break
-        if (np.isfinite(best) & (best > NEAR[-1] * first)).any():
-            ratios, steps = (BETWEEN, 8.0) if len(self.c) * len(near) <= SEVERAL else (ROUGHLY, 4.0)
+        if (np.isfinite(best) & (best > FIRST_MULTIPLES[-1] * first)).any():
+            ratios, steps = (FINE_RATIOS, 8.0) if len(self.c) * len(near) <= MAX_SLOPES else (COARSE_RATIOS, 4.0)
             for ratio in ratios:
                 best = np.minimum(best, nearest(best[:, None] * ratio ** -np.arange(1.0, steps)[:, None]))
         return np.column_stack((near - best[0], near + best[1]))

@@ -46,7 +46,7 @@ from gordan.memory import fits
 # The largest relative error of one operation in any rounding mode.
 V = 2.0**-52
 # The range of the sizes of nonzero entries.
-LEAST_SIZE, MOST_SIZE = 2.0**-400, 2.0**400
+MIN_SIZE, MAX_SIZE = 2.0**-400, 2.0**400
 # How much less the last column counts than the first when a basis is chosen. A single matrix of at most this many entries is
 # tried with the opposite preference, too.
 PREFERENCE, FEW_ENTRIES = 2.0**-6, 1 << 12
@@ -54,7 +54,7 @@ PREFERENCE, FEW_ENTRIES = 2.0**-6, 1 << 12
 COPIES = 6
 # The largest number of entries of M for which the theorem is applied in integers if floats leave it open; this takes a second or
 # two at most.
-MOST_IN_INTEGERS = 1 << 16
+MAX_IN_INTEGERS = 1 << 16
 # The number of rows whose products are computed at a time.
 BLOCK_ROWS = 1 << 14
 
@@ -102,7 +102,7 @@ def proved(c: Certificate, problem: Problem, spanned: Array | None) -> bool:
     A, p = _chosen_rows(c, problem, spanned), np.array(c.weights, dtype=np.float64)
     if A is None or not np.isfinite(p).all():
         return False
-    few = A.size <= MOST_IN_INTEGERS
+    few = A.size <= MAX_IN_INTEGERS
     if cancelling(A, p, CLAIM if few else 1.0) < math.inf:
         return True
     rows = [[*map(Fraction, row)] for row in A.tolist()] if few else []
@@ -200,7 +200,7 @@ def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Arr
         weights = np.ldexp(p, e)
         weights = np.ldexp(weights, -np.frexp(np.max(weights, axis=1))[1][:, None])
         used = p > 0
-        in_scale = (weights >= LEAST_SIZE) & (weights < math.inf) & (np.abs(signs) == 1)
+        in_scale = (weights >= MIN_SIZE) & (weights < math.inf) & (np.abs(signs) == 1)
         usable = np.flatnonzero((in_scale | (p == 0)).all(axis=1) & used.any(axis=1))
         found[usable] = _deviations(M, signs[usable], np.where(used[usable], weights[usable], 0.0), e, slack)
     return found
@@ -252,8 +252,8 @@ def _right_inverses(M: Array, signs: Array, p: Array, preference: float = PREFER
         return q, delta
     basis, Q = np.array(bases), np.array(inverses)
     # the rows of Q for the other columns of M are 0; the theorem holds for any Q, so these entries need not be trusted
-    Q[np.abs(Q) < LEAST_SIZE] = 0.0
-    usable = np.max(np.abs(Q), axis=(1, 2)) <= MOST_SIZE
+    Q[np.abs(Q) < MIN_SIZE] = 0.0
+    usable = np.max(np.abs(Q), axis=(1, 2)) <= MAX_SIZE
     Q[~usable] = 0.0
     sums = np.zeros((len(solved), k))
     np.put_along_axis(sums, basis, _above(np.abs(Q).sum(axis=2), r), axis=1)
@@ -275,10 +275,10 @@ def independent(S: Array) -> bool:
         return scaled is not None and bool(_right_inverses(scaled[0], np.ones((1, len(S))), scaled[1][None])[1][0] < 0.5)
 
 
-class Scores:
+class ScoreProver:
     """Products of rows S, dense or CSR, with vectors w, which can be proved to be positive in floats in any mode.
 
-    Nonzero entries must be between LEAST_SIZE and MOST_SIZE in size (`in_range`), or nothing is proved. A computed product is off
+    Nonzero entries must be between MIN_SIZE and MAX_SIZE in size (`in_range`), or nothing is proved. A computed product is off
     by less than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as necessary, which covers the roundings
     of this bound itself.
     """
@@ -305,7 +305,7 @@ def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
     """Return for each column t of T whether t = Σ x_i S_i is proved for some x ≥ 0 near the same column p of P.
 
     With M = Sᵀ and ρ ≥ ‖Mp - t‖_∞ in the theorem, x = p - Q(MQ)⁻¹(Mp - t) has Mx = t. One Q is used for all columns; where a row
-    of it is 0, x_i = p_i. Nonzero entries must be between LEAST_SIZE and MOST_SIZE in size, or nothing is proved.
+    of it is 0, x_i = p_i. Nonzero entries must be between MIN_SIZE and MAX_SIZE in size, or nothing is proved.
     """
     k, r = S.shape
     if not (r <= k and P.shape[1] and all(in_range(np.abs(each)) for each in (S, T, P))):
@@ -319,10 +319,10 @@ def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
 
 
 def in_range(sizes: Array) -> bool:
-    """Return whether all these sizes are 0 or between LEAST_SIZE and MOST_SIZE, so that no product or sum is subnormal."""
-    if not sizes.size or np.min(sizes) >= LEAST_SIZE:
-        return not sizes.size or bool(np.max(sizes) <= MOST_SIZE)
-    return bool(np.max(sizes) <= MOST_SIZE and np.min(sizes, where=sizes > 0, initial=1.0) >= LEAST_SIZE)
+    """Return whether all these sizes are 0 or between MIN_SIZE and MAX_SIZE, so that no product or sum is subnormal."""
+    if not sizes.size or np.min(sizes) >= MIN_SIZE:
+        return not sizes.size or bool(np.max(sizes) <= MAX_SIZE)
+    return bool(np.max(sizes) <= MAX_SIZE and np.min(sizes, where=sizes > 0, initial=1.0) >= MIN_SIZE)
 
 
 def _above(sums: Array, terms: int) -> Array:
@@ -338,7 +338,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     """Return M with M_ji = S_ij 2^(-e_i - f_j), the weights p_i 2^e_i, and e; None if the scaling would not be exact.
 
     The rows of S are scaled to a size of about 1, then the rows of M so that max_i |M_ji| p_i is about 1. Scaling by a power of
-    two is exact if the result is between LEAST_SIZE and MOST_SIZE.
+    two is exact if the result is between MIN_SIZE and MAX_SIZE.
     """
     top = np.max(np.abs(S), axis=1)
     if not np.isfinite(top).all():
@@ -347,7 +347,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     # one more factor for all rows makes the largest weight about 1
     e = e - int(np.max(np.frexp(p)[1] + e))
     weights = np.ldexp(p, e)
-    if not (weights >= LEAST_SIZE).all():
+    if not (weights >= MIN_SIZE).all():
         return None
     used = S != 0
     largest = np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0)
@@ -356,7 +356,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     f = np.frexp(largest)[1]
     M = np.ldexp(S, -e[:, None] - f[None, :])
     size = np.abs(M)
-    if not ((size <= MOST_SIZE) & (~used | (size >= LEAST_SIZE))).all() or not used.any(axis=0).all():
+    if not ((size <= MAX_SIZE) & (~used | (size >= MIN_SIZE))).all() or not used.any(axis=0).all():
         return None
     return np.ascontiguousarray(M.T), weights, e
 

@@ -36,12 +36,12 @@ from gordan.rows import Complete, column_names, complete_rows
 # A plane is scaled only if its largest entry is above 2^500 or below 2^-500.
 FARTHEST_EXPONENT = 500
 # The largest number of names that a note lists.
-MOST_NAMES = 4
+MAX_NAMES = 4
 # The number of digits with which the ends of an interval are shown.
 SHOWN_DIGITS = 8
 # The largest number of stored entries of X for which an optimum is decided in fractions if floats leave it open. This takes
 # seconds at most.
-MOST_IN_FRACTIONS = 1 << 12
+MAX_IN_FRACTIONS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def provenance(
     notes = [*_source_note(about), *_statement_note(certificate), *(_class_note(certificate) if classes else ())]
     notes += [f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped]
     if renamed:
-        names = ", ".join(renamed[:MOST_NAMES]) + (", …" if len(renamed) > MOST_NAMES else "")
+        names = ", ".join(renamed[:MAX_NAMES]) + (", …" if len(renamed) > MAX_NAMES else "")
         in_order = renamed[0] != standalone.OTHER_ORDER
         notes.append(f"the columns have other names than those it was made for: {names}" if in_order else names)
     if other_label(certificate, label):
@@ -220,7 +220,7 @@ def _is_label(text: str, label: Any) -> bool:
 
 def _first_few(values: Sequence[Any], separator: str = ", ") -> str:
     """Return the first few of the values as text."""
-    return separator.join(map(repr, values[:MOST_NAMES])) + (separator + "…" if len(values) > MOST_NAMES else "")
+    return separator.join(map(repr, values[:MAX_NAMES])) + (separator + "…" if len(values) > MAX_NAMES else "")
 
 
 def _printable(text: Any) -> Any:
@@ -681,7 +681,7 @@ def _optimum_refusal(c: Certificate, problem: Problem) -> str:
 
 def _interval_refusal(c: Certificate, problem: Problem) -> str:
     """Return why the plane and the weights of an optimum do not prove its interval."""
-    few = problem.storage.entries <= MOST_IN_FRACTIONS
+    few = problem.storage.entries <= MAX_IN_FRACTIONS
     # with the room of a claim, so that what is accepted here is also proved by weights that follow from exact scores
     *_, found = proved(c, problem, CLAIM if few else 1.0)
     lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gordan.io import Table
 
 # With fewer rows, any measurement may separate the classes by chance, so nothing is checked.
-FEWEST_ROWS = 10
+MIN_ROWS = 10
 # Rows that are checked first, which excludes most columns.
 SAMPLE = 256
 # Entries of sparse columns that are checked together.
@@ -82,7 +82,7 @@ def suspicious(X: Any, y: Array, left_out: Sequence[int] = ()) -> tuple[list[int
     counting: list[int] = []
     separating: list[int] = []
     n, classes = len(y), None
-    if n < FEWEST_ROWS:
+    if n < MIN_ROWS:
         return counting, separating
     some = slice(None, None, max(1, n // SAMPLE))
     place = np.delete(np.arange(n + len(left_out)), left_out)

@@ -41,7 +41,7 @@ from gordan.io.delimited import DELIMITERS
 from gordan.io.files import write_errors_at
 from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
-from gordan.io.table import MAX_LISTED, Dialect, Table, Wanted, listed, number
+from gordan.io.table import MAX_LISTED, Dialect, Request, Table, listed, number
 from gordan.memory import fits
 from gordan.verdicts.formatting import described
 from gordan.verdicts.model_matrix import Names
@@ -207,7 +207,7 @@ class NamedMatrix:
 
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
-LEAST_MEMORY = 1 << 26
+MIN_MEMORY = 1 << 26
 
 
 def parse_size(text: str | None) -> int | None:
@@ -218,7 +218,7 @@ def parse_size(text: str | None) -> int | None:
     if found is None or found[2] not in SIZES:
         raise InputError(f"--memory-limit is {text!r}; pass a size such as 500MB, 4GB or 1.5GiB")
     size = int(float(found[1]) * SIZES[found[2]])
-    if size < LEAST_MEMORY:
+    if size < MIN_MEMORY:
         raise InputError(f"--memory-limit is {text}; less than 64 MiB is not enough for the program itself")
     return size
 
@@ -280,7 +280,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(TableOptions):
+class DataOptions(TableOptions):
     """The options for the file that a command reads, its columns and its classes."""
 
     file: File
@@ -342,7 +342,7 @@ class Source(TableOptions):
         """Read a table in which one of the columns holds weights, together with the features."""
         table = read(path, **self.columns, memory_limit=limit)
         header = names_in(path, table.dialect) or []
-        at = Wanted().position(weight, header if table.dialect.header else None, path, len(header))
+        at = Request().position(weight, header if table.dialect.header else None, path, len(header))
         if at not in table.numbers or len(table.numbers) == 1:
             raise InputError(f"--weight {weight}: this column of {path} is the label, is dropped, or is the only one")
         j = [*table.numbers].index(at)

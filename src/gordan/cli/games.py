@@ -12,7 +12,7 @@ import gordan
 from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, print_json, print_line, print_notes, require_output
 from gordan.cli.commands import ANSWERED, Interrupts, command, write_output
-from gordan.cli.data import Source
+from gordan.cli.data import DataOptions
 from gordan.cli.fields import fields
 from gordan.cli.options import Device, Json, Standardize, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
@@ -30,7 +30,7 @@ FULL_BAR = 1e-6
     "gordan race iris.csv --positive setosa --intercept none --json",
 )
 def race(
-    source: Source,
+    source: DataOptions,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write a self-contained HTML page with plots.")
     ] = None,
@@ -107,7 +107,7 @@ def race(
     fields={"play": "method form norm n d scale status bracket guarantee columns"},
 )
 def play(
-    source: Source,
+    source: DataOptions,
     method: Annotated[
         str, typer.Argument(metavar="METHOD", help="Name of a method.", autocompletion=method_names)
     ] = "smooth_perceptron",

@@ -21,7 +21,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.cli.answers import headline, print_json, print_line, print_lines, print_notes, print_witness, require_output
 from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, command, write_output
-from gordan.cli.data import ComputeOptions, Data, Source, class_named, local_copy, model_in, on_cluster, parse_size
+from gordan.cli.data import ComputeOptions, Data, DataOptions, class_named, local_copy, model_in, on_cluster, parse_size
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -55,7 +55,7 @@ from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
 from gordan.io.model import probabilities
 from gordan.io.reading import format_of, names_in
-from gordan.io.table import Dialect, NoSuchColumn, Wanted, number
+from gordan.io.table import Dialect, NoSuchColumn, Request, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -146,7 +146,7 @@ def names_of(kind: type) -> set[str]:
     },
 )
 def fit(
-    source: Source,
+    source: DataOptions,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
     asked: ClassifierOptions,
     place: ComputeOptions,
@@ -283,7 +283,7 @@ def format_option(name: str, value: Any = None) -> str:
     return f"--{name.replace('_', '-')}" + ("" if value is None else f" {value}")
 
 
-class Answer(NamedTuple):
+class Prediction(NamedTuple):
     """What a command says about one problem: text, JSON fields, and the files of its run; a witness if it has no plane."""
 
     heading: str
@@ -312,7 +312,7 @@ class Fit(NamedTuple):
     If there is no model, `missing` says why, unless a signal came, and `code` is the exit code.
     """
 
-    answers: list[Answer]
+    answers: list[Prediction]
     model: Model | None
     remarks: list[str | None]
     missing: str = ""
@@ -358,10 +358,10 @@ def _missing_planes(fitting: Fitting, outcomes: Sequence[Outcome]) -> str:
     return f"no plane with a positive margin was found{larger}"
 
 
-def _margin_answer(outcome: Outcome, data: Data) -> Answer:
+def _margin_answer(outcome: Outcome, data: Data) -> Prediction:
     """Return what is said about a plane of largest margin."""
     binary, plane = outcome.binary, outcome.plane
-    return Answer(
+    return Prediction(
         f"{binary.name}:" if len(data.classes) > 2 else "",
         outcome.sentence,
         outcome.status.separable if plane.loss is None else plane.separable,
@@ -378,11 +378,11 @@ def fit_losses(fitting: LossFitting, data: Data, interrupts: Interrupts, *, cert
     problems = list(binary_problems(fitting))
     paths = [fitting.task.checkpoint_of(fitting.kind, k) for k in range(len(problems))]
     resumed = [path is not None and path.exists() for path in paths]
-    results, answers = fitting.results(problems), list[Answer]()
+    results, answers = fitting.results(problems), list[Prediction]()
     for binary, result, path, again in zip(problems, results, paths, resumed, strict=False):
         about = fields("least losses", result, positive=binary.label, against=binary.other, resumed=again)
         name = "" if binary.is_whole else f"{binary.name}: "
-        answers.append(Answer("", name + result.sentence, result.status.separable, result.status, [path], again, about))
+        answers.append(Prediction("", name + result.sentence, result.status.separable, result.status, [path], again, about))
     if interrupts.pressed and not (len(results) == len(problems) and all(result.w.any() for result in results)):
         return Fit(answers, None, [])
     planes = [
@@ -405,7 +405,7 @@ def words_for(data: Data) -> Words:
     return Words(lambda label: names.get(label, str(label)), format_option, "--loss and --C", data.rows_in_file)
 
 
-def remove_checkpoints(answers: Sequence[Answer]) -> None:
+def remove_checkpoints(answers: Sequence[Prediction]) -> None:
     """Remove the checkpoints of a model that was written, unless one of its problems is unfinished."""
     if all(each.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for each in answers):
         for path in (path for each in answers for path in each.checkpoints if path is not None):
@@ -428,7 +428,7 @@ def remove_checkpoints(answers: Sequence[Answer]) -> None:
 )
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
-    source: Source,
+    source: DataOptions,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column per plane.")] = False,
     proved: Annotated[
@@ -525,7 +525,7 @@ def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> A
     return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
 
-def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Table:
+def _table_for(model: Model, own: Path, source: DataOptions, unlabelled: bool) -> Table:
     """Read the table for a model from the file `own`; an error about a categorical column says how to make its 0/1 columns."""
     try:
         return read_for(model, source, unlabelled)
@@ -542,7 +542,7 @@ def _level_hint(wanted: Sequence[str], missing: str, model: Path, path: Path, di
 
     `missing` is a column that the model needs and the file does not have.
     """
-    dialect = with_separator(path, format_of(path), Wanted(dialect=dialect))[0].dialect
+    dialect = with_separator(path, format_of(path), Request(dialect=dialect))[0].dialect
     names = names_in(path, dialect) or []
     found = [name for name in names if name not in wanted and _levels_of(name, wanted)]
     absent = [name for name in wanted if name not in names and not any(_levels_of(factor, [name]) for factor in found)]
@@ -563,7 +563,7 @@ def _levels_of(factor: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith(f"{factor}_")]
 
 
-def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
+def read_for(model: Model, source: DataOptions, unlabelled: bool) -> Table:
     """Read the columns that a model needs: by name if both have names, else by position."""
     path = local_copy(source.file)
     named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")

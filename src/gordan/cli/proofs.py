@@ -19,7 +19,7 @@ from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
 from gordan.certificates.verify import (
-    MOST_NAMES,
+    MAX_NAMES,
     compared_weights,
     design_hint,
     other_label,
@@ -29,7 +29,7 @@ from gordan.certificates.verify import (
 )
 from gordan.cli.answers import headline, print_json, print_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source, TooManyClasses, class_named, local_copy, model_in
+from gordan.cli.data import Data, DataOptions, TooManyClasses, class_named, local_copy, model_in
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
@@ -40,7 +40,7 @@ from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
 from gordan.io.model import pairs
 from gordan.io.reading import format_of, names_in, resolve_columns
-from gordan.io.table import Dialect, Wanted
+from gordan.io.table import Dialect, Request
 from gordan.rows import stored
 
 
@@ -52,7 +52,7 @@ from gordan.rows import stored
 )
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates.")],
-    source: Source,
+    source: DataOptions,
     weight: Weight = None,
     as_json: Json = False,
 ) -> int:
@@ -86,7 +86,7 @@ def verify(
     return ANSWERED if accepted else NO
 
 
-def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Data:
+def _data_for(claims: Sequence[Claim], source: DataOptions, weight: str | None) -> Data:
     """Read the data for these claims; an error says what to do about too many classes or renamed columns."""
     several = any(claim.of_several for claim in claims)
     if source.positive is not None and any(claim.names_its_classes for claim in claims):
@@ -110,7 +110,7 @@ def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Da
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
     """Return remarks about columns that were left out without being asked for, and about the scaling of the model."""
     names = [repr(name) for name in unasked if isinstance(name, str)]
-    shown = f"{', '.join(names[:MOST_NAMES])}{', ...' if len(names) > MOST_NAMES else ''}"
+    shown = f"{', '.join(names[:MAX_NAMES])}{', ...' if len(names) > MAX_NAMES else ''}"
     remarks = [f"{standalone.BESIDE}: {shown}"] if names else []
     if model is not None and model.scaling is not None:
         remarks.append("the claim is about standardized columns; those of the file were scaled as they were for the fit")
@@ -225,7 +225,7 @@ class Claim:
         return np.asarray(data.y == class_named(stated, [*data.classes], data.path))
 
 
-def sides(model: Model) -> list[tuple[Any, Any]]:
+def class_pairs(model: Model) -> list[tuple[Any, Any]]:
     """Return the class on the positive side of each plane and the one against it; None for all others, or for two classes."""
     if model.kind == "one-vs-one":
         return [(model.classes[j], model.classes[i]) for i, j in pairs(len(model.classes))]
@@ -241,7 +241,7 @@ def claims_in(path: Path) -> list[Claim]:
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
         by_loss = model.estimator == "LinearClassifier"
         planes: Sequence[LeastPlane | None] = least_planes(model) if by_loss else [None for _ in certificates]
-        claims, factors = enumerate(zip(certificates, sides(model), planes, strict=True)), None
+        claims, factors = enumerate(zip(certificates, class_pairs(model), planes, strict=True)), None
         if model.kind == "one-vs-rest" and model.options is not None and model.options.class_weight is not None:
             factors = dict(zip(model.classes, model.options.class_weight, strict=True))
         return [Claim(own, *side, least, disagreement(model, own, i), factors) for i, (own, side, least) in claims]
@@ -289,7 +289,9 @@ def disagreement(model: Model, certificate: gordan.Certificate, i: int) -> str:
     return "" if same and bracket else "the model has another plane or interval than its certificate"
 
 
-def with_stated_columns(source: Source, weight: str | None, certificate: gordan.Certificate) -> tuple[Source, str | None]:
+def with_stated_columns(
+    source: DataOptions, weight: str | None, certificate: gordan.Certificate
+) -> tuple[DataOptions, str | None]:
     """Return the source and its column of weights, completed by the columns that the certificate names and the file has."""
     about, path = certificate.about or About(), local_copy(source.file)
     names = names_in(path, Dialect(**source.dialect)) or []
@@ -304,7 +306,7 @@ def with_stated_columns(source: Source, weight: str | None, certificate: gordan.
     return replace(source, file=path, label=label), weight
 
 
-def _columns_taken(source: Source, label: str | None, about: About, names: list[str]) -> set[str]:
+def _columns_taken(source: DataOptions, label: str | None, about: About, names: list[str]) -> set[str]:
     """Return the columns that cannot be the weights that a certificate names: features, the label, and those to be dropped."""
     places = {str(at): name for j, name in enumerate(names) for at in (j, j - len(names))}
     dropped = {column if column in names else places.get(column, "") for column in map(str, source.drop or ())}
@@ -322,13 +324,13 @@ def extra_columns(names: list[str], columns: Sequence[str], others: set[str | No
     return [name if name.strip() and names.count(name) == 1 else j for j, name in gone]
 
 
-def _without_index(columns: list[Any], source: Source) -> list[Any]:
+def _without_index(columns: list[Any], source: DataOptions) -> list[Any]:
     """Return these columns without the index of the file, which is left out with a notice when the file is read."""
     named = tuple(column for column in columns if isinstance(column, str))
     if len(named) == len(columns):
         return columns
     wanted, _ = resolve_columns(
-        source.file, format_of(source.file), Wanted(source.label, drop=named, dialect=Dialect(**source.dialect))
+        source.file, format_of(source.file), Request(source.label, drop=named, dialect=Dialect(**source.dialect))
     )
     return [column for column in columns if column in named or column not in wanted.drop]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gordan.trace import Trace
 
 # At most this many rounds of a trace are printed.
-MOST_LINES = 16
+MAX_LINES = 16
 
 
 def table(title: str | None, first: str, *others: str) -> Table:
@@ -62,7 +62,7 @@ def trace_table(trace: Trace, statement: str) -> None:
     """Print some of the recorded rounds, including the first and the last."""
     print_line(f"{trace.method}, {trace.form} form; theorem: {statement}")
     made = table(None, "round", "passes", "lower", "upper", "gap", "regret", "theorem")
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(MOST_LINES, len(trace))).round().astype(int))
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(MAX_LINES, len(trace))).round().astype(int))
     regret = trace.average_regret
     for k in chosen.tolist():
         lower, upper = outward(float(trace.lower[k]), float(trace.upper[k]))

@@ -23,7 +23,7 @@ from gordan.cli.answers import (
     require_output,
 )
 from gordan.cli.commands import ANSWERED, NO, UNDECIDED, Interrupts, Saved, command, write_output
-from gordan.cli.data import ComputeOptions, Data, Source, TableOptions, TooManyClasses, class_named, on_cluster
+from gordan.cli.data import ComputeOptions, Data, DataOptions, TableOptions, TooManyClasses, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import CertificateOut, Json, Order, Reference, TimeLimit, Weight, WithIntercept, WithModel
 from gordan.cli.progress import Watch
@@ -51,7 +51,7 @@ IN_THE_SHELL = {
     fields={"separate": "status separable proved margin w b witness classes n d names seconds interrupted certificate"},
 )
 def separate(
-    source: Source,
+    source: DataOptions,
     place: ComputeOptions,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
@@ -115,7 +115,7 @@ def _print_written(path: Path | None, written: Saved) -> None:
     },
 )
 def diagnose(
-    source: Source,
+    source: DataOptions,
     model: WithModel = Regression.LOGISTIC,
     reference: Reference = None,
     order: Order = None,
@@ -194,14 +194,16 @@ def _in_class_words(words: str, data: Data) -> str:
     return words.replace(f"{name} = False", f"{label} ≠ {data.positive}")
 
 
-def _outcome_line(data: Data, source: Source, model: Regression) -> str:
+def _outcome_line(data: Data, source: DataOptions, model: Regression) -> str:
     """Return a line that says which column is the outcome, and which of its values the event."""
     event = f"; the event is {data.positive or data.classes[1]}" if model is Regression.LOGISTIC else ""
     last = "" if source.label is not None else " (the last column; --label names another one)"
     return f"Outcome: {data.named.outcome or 'the label of each row'}{event}{last}."
 
 
-def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
+def _next_commands(
+    source: DataOptions, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis
+) -> list[str]:
     """Return commands for models that have estimates on separated data: ridge, and Firth's penalized likelihood."""
     # an intercept, which is not penalized, takes the place of a column that is the constant
     constants = [name for name in found._constants if name in (data.names or ())]
@@ -218,7 +220,7 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
     return [ridge, coefficients, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
 
 
-def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[str]:
+def _firth_commands(source: DataOptions, intercept: Intercept, data: Data) -> list[str]:
     """Return shell commands that fit Firth's penalized likelihood in Python."""
     default = TableOptions().columns
     asked = "".join(f", {name}={_python_literal(value)}" for name, value in source.columns.items() if value != default[name])

@@ -56,14 +56,14 @@ SOFT_SHARES = (0.5, 1.0)
 LOSS, C, SEARCH_SHARE = Loss.SQUARED_HINGE, 1.0, 0.25
 # Without a time limit it is given up after this many multiplications, about a second, and this many for each entry of X, about
 # what ten such fits cost, since the finders of the sign decided nothing. Both are counted, so that a fit can be repeated.
-LEAST_WORK, WORK_PER_ENTRY = 1e10, 1e3
+MIN_WORK, WORK_PER_ENTRY = 1e10, 1e3
 # The leave-one-out error (an estimate, over all problems with at least so many rows) from which classes are called barely
 # separable. `benchmarks/accuracy.py --data` counts such fits beside their test accuracy.
 BARELY_SEPARABLE, ENOUGH_ROWS = 0.015, 500
 # The largest table of signs, rows times problems in bytes, for which margins are found together.
-MOST_SIGNS = 1 << 26
+MAX_SIGNS = 1 << 26
 # The number of problems that a warning names.
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 @refusing_unknown_parameters
@@ -248,7 +248,7 @@ class Fitting:
         """
         order = [*range(len(problems))]
         n, counted = self.task.data.X.n, max(len(binary.positive) for binary in problems)
-        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.task.data.X.d))
+        few = n * len(problems) <= MAX_SIGNS and is_sooner(counted, self.intercept.columns(self.task.data.X.d))
         if len(problems) == 1 or not few or not self._is_plain:
             return {}, order
         signs = np.zeros((n, len(problems)), np.int8, order="F")
@@ -546,7 +546,7 @@ class Fitting:
             weights = None  # they change nothing, and certificates would contain them
         watch = self.task.watch or (_printer(binary.name) if options.verbose > 1 else None)
         bounded = nu is None and self._may_fall_back and options.time_limit is None and checkpoint is None
-        work = max(LEAST_WORK, WORK_PER_ENTRY * problem.storage.entries) if bounded else math.inf
+        work = max(MIN_WORK, WORK_PER_ENTRY * problem.storage.entries) if bounded else math.inf
 
         def run(method: Any, tol: float, start: Any, checkpoint: Checkpoint | None = None) -> MarginResult:
             asked = MarginOptions(self.intercept, exponent(options.norm), nu, method, tol, None, watch, work=work)
@@ -592,9 +592,9 @@ class Fitting:
         affected = [each for each in outcomes if each.softened or (each.settled and not each.found)]
         if not affected or self.options.on_inseparable != "warn":
             return None
-        more = f"; and {len(affected) - MOST_NAMED} more" if len(affected) > MOST_NAMED else ""
+        more = f"; and {len(affected) - MAX_NAMED} more" if len(affected) > MAX_NAMED else ""
         others = ", as are all classes" if affected[0].plane.loss is not None and self.kind == KIND_OF_MULTI_CLASS["ovr"] else ""
-        messages = "; ".join(map(self._remedy_message, affected[:MOST_NAMED]))
+        messages = "; ".join(map(self._remedy_message, affected[:MAX_NAMED]))
         return f"{messages}{more}{others}. {self._advice(affected[0].binary)}"
 
     def barely_separable_message(self, outcomes: Sequence[Outcome]) -> str | None:

@@ -26,15 +26,15 @@ from gordan.io.model import Kind, Model, PlaneFacts
 from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, minimize_loss, outward
-from gordan.verdicts.loss import MOST_STORED
+from gordan.verdicts.loss import MAX_STORED
 from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
 
 # The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
 # milliseconds, and `coef_` is then accurate to ten digits or more.
 SMALL_ENTRIES, SMALL_TOL = 1 << 15, 1e-12
-# With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.LEAST_WEIGHT`).
-SMALLEST_C = 1e-265
+# With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.MIN_WEIGHT`).
+MIN_C = 1e-265
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
 # kept for it at most.
 REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
@@ -177,7 +177,7 @@ class LossFitting:
         Sample weights that are too many for a certificate are passed without the class weights, if it has a place for these: it
         then has a hash of the weights that the user knows. The rest of a class has none, since its rows are of several classes.
         """
-        if self.options.class_weight is None or self.kind == "one-vs-rest" or len(binary.labels) <= MOST_STORED:
+        if self.options.class_weight is None or self.kind == "one-vs-rest" or len(binary.labels) <= MAX_STORED:
             return {"sample_weight": binary.weights}
         if self.kind == "multilabel":
             return {"sample_weight": self.task.data.weights, "class_weight": self.options.class_weight}
@@ -233,7 +233,7 @@ class LossFitting:
     def _numerical_advice(self, binary: Binary, result: LossResult) -> str:
         """Return what to do about an interval that rounding leaves wider than `tol`."""
         C = self.options.C * (1.0 if binary.weights is None else float(np.max(binary.weights)))
-        if C >= SMALLEST_C or result.objective[0] > 0:
+        if C >= MIN_C or result.objective[0] > 0:
             X = self.task.data.X
             far = far_column(X, far_origin(Matrix(X)) if Intercept(self.options.intercept).grouped else None)
             if not far:
@@ -243,7 +243,7 @@ class LossFitting:
         times = "" if binary.weights is None else " × the largest weight of a row"
         return (
             f"{self.task.words.option('C')}{times} is {C:.3g}, which is too small for a proof of a positive lower end; "
-            f"pass a larger C, such that it is at least {SMALLEST_C:g}"
+            f"pass a larger C, such that it is at least {MIN_C:g}"
         )
 
     def convergence_message(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:

@@ -20,7 +20,7 @@ from gordan.rows import Rows
 from gordan.verdicts import MarginResult
 
 # The most support rows for which the inverse is computed, which takes some 50 ms on one thread.
-MOST_SUPPORT = 1000
+MAX_SUPPORT = 1000
 # The relative width of the interval for γ from which p is too far from the optimum for an estimate.
 TOO_WIDE_FOR_ESTIMATE = 1e-3
 # A ridge on the diagonal, as a share of its mean, so that rows that depend on others have S close to 0.
@@ -32,7 +32,7 @@ def leave_one_out_errors(X: Any, positive: Array, result: MarginResult, intercep
     """Estimate how many rows a plane of largest margin misclassifies if it is fitted without them; 0 if there are too many."""
     lower, upper = result.margin
     support = np.empty(0, np.int64) if result.p is None else np.flatnonzero(result.p)
-    if result.p is None or not 0 < lower <= upper < (1 + TOO_WIDE_FOR_ESTIMATE) * lower or not 1 < len(support) <= MOST_SUPPORT:
+    if result.p is None or not 0 < lower <= upper < (1 + TOO_WIDE_FOR_ESTIMATE) * lower or not 1 < len(support) <= MAX_SUPPORT:
         return 0
     signs = np.where(positive, 1, -1).astype(np.int8)
     rows = Rows(X, signs, constant=intercept.column).take(support)

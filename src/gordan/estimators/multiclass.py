@@ -126,7 +126,7 @@ class Binary:
     def problem(self, X: Any) -> Problem:
         """Return the problem for proofs; X is the storage of its rows."""
         classes = [False, True] if self.other is None else read_labels([self.other, self.label], 2)[0]
-        return Problem(Matrix(X), np.where(self.positive, np.int8(1), np.int8(-1)), tuple(classes)).nearby()
+        return Problem(Matrix(X), np.where(self.positive, np.int8(1), np.int8(-1)), tuple(classes)).in_memory_if_small()
 
     def rows_of(self, X: Any) -> Any:
         """Return the rows of X that this problem is about (a copy unless it is about all), or X if it has no others."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, namespace, vector, whole_number, zeros_and_ones
+from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array, dot, namespace, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 
 # Up to this many rows are sorted at once rather than partitioned.
@@ -158,7 +158,7 @@ class Simplex:
         for members in self.members:
             z = y[members]
             caps = np.full(len(z), self.mass) if self.caps is None else self.caps[members]
-            p[members] = np.clip(z - _level(z, caps, self.mass), 0.0, caps)
+            p[members] = np.clip(z - _projection_threshold(z, caps, self.mass), 0.0, caps)
         return p
 
     def contains(self, p: Array, tol: float = 1e-9) -> bool:
@@ -203,7 +203,7 @@ def _filled(scores: Array, caps: Array, mass: float) -> tuple[Array, Array]:
     return rows, weights
 
 
-def level(scores: Array, caps: Array | None, mass: float) -> float:
+def fill_level(scores: Array, caps: Array | None, mass: float) -> float:
     """Return the score up to which the caps of the rows add up to the mass; the lowest score if there are no caps."""
     if caps is None or float(np.min(caps)) >= mass:
         return float(np.min(scores))
@@ -228,7 +228,7 @@ def _capped(theta: Array, log_caps: Array, mass: float) -> Array:
     return log_p
 
 
-def _level(y: Array, caps: Array, mass: float) -> float:
+def _projection_threshold(y: Array, caps: Array, mass: float) -> float:
     """Return τ with Σ min(cap_i, max(0, y_i - τ)) = mass, by going down the breakpoints of this piecewise linear function."""
     points = np.concatenate((y, y - caps))
     order = np.argsort(-points, kind="stable")
@@ -314,7 +314,7 @@ def norm(x: Array, p: float) -> float:
     """Return ‖x‖_p without overflow."""
     if p == 2:
         square = dot(x, x)
-        if LEAST_SQUARE <= square <= MOST_SQUARE:
+        if MIN_SQUARE <= square <= MAX_SQUARE:
             return math.sqrt(square)
     top = float(np.max(np.abs(x), initial=0.0))
     if top == 0 or p == math.inf or not math.isfinite(top):

@@ -36,7 +36,7 @@ MAX_HEADER = 1 << 28
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|i1", "|u1")
 SIZES = each(COUNT, "up to 8 sizes below 2**48")._replace(holds=lambda sizes: len(sizes) <= 8 and max(sizes, default=0) < 2**48)
 ENTRY = mapping("an array", {"name": TEXT, "dtype": choice(*DTYPES), "shape": SIZES, "offset": COUNT})
-WHOLE = {"arrays": each(ENTRY, "a list of arrays"), "header": FieldType((dict,), "an object")}
+CONTENT_FIELDS = {"arrays": each(ENTRY, "a list of arrays"), "header": FieldType((dict,), "an object")}
 
 
 def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -86,7 +86,7 @@ def decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, Array]]
 def _decode_checked(content: bytes, version: int, length: int) -> tuple[dict[str, Any], dict[str, Array]]:
     if version < 1 or 16 + length + DIGEST_SIZE > len(content):
         raise ValueError("its header does not fit into it")
-    whole = fields(strict_json(content[16 : 16 + length]), WHOLE, "arrays and a header")
+    whole = fields(strict_json(content[16 : 16 + length]), CONTENT_FIELDS, "arrays and a header")
     described = [(entry["name"], entry["dtype"], entry["shape"]) for entry in whole["arrays"]]
     head, offsets = _encode_header(whole["header"], described)
     sizes = [math.prod(shape) * np.dtype(dtype).itemsize for _, dtype, shape in described]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import MOST_EXACT_INTEGER, Array, choose, whole_number_or_none
+from gordan.arrays import MAX_EXACT_INTEGER, Array, choose, whole_number_or_none
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import write_errors_at
@@ -23,7 +23,7 @@ from gordan.io.store import (
     CODES,
     JOURNAL,
     MANIFEST,
-    Piece,
+    StoredRows,
     Writer,
     manifest_of,
     remove_output_files,
@@ -31,7 +31,7 @@ from gordan.io.store import (
     unfinished_head,
 )
 from gordan.io.svmlight import MAX_INDEX, Entries, dropped_indices, has_labels, require_existing_columns
-from gordan.io.table import Dialect, Labels, Wanted, drop_columns, require_finite
+from gordan.io.table import Dialect, Labels, Request, drop_columns, require_finite
 from gordan.io.text import Text, read_rows
 
 # The number of entries in a piece, unless `memory_limit` asks for less.
@@ -102,7 +102,7 @@ def convert(
     whole_number_or_none(memory_limit, "memory_limit")
     found_kind = format_of(path)
     dialect = Dialect(sep, decimal, thousands, header, missing)
-    wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)
+    wanted = Request(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)
     wanted, notices = resolve_columns(path, found_kind, wanted)
     max_entries = CONVERSION_ENTRIES if memory_limit is None else max(1 << 12, min(CONVERSION_ENTRIES, memory_limit // 128))
     found = _source(path, found_kind, wanted, max_entries)
@@ -160,14 +160,14 @@ def _fingerprint(path: Path) -> list[list[Any]]:
     return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in parquet_files(path)]
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """A file or folder that is converted piece by piece."""
 
     def plan(self, kind: str) -> dict[str, Any]:
         """Return what must be known before the first row is written, as plain JSON: at least the "kind" of storage."""
         ...
 
-    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+    def pieces(self, writer: Writer) -> Iterator[tuple[StoredRows, list[Any]]]:
         """Yield the pieces after those that are written already, each with the labels that no earlier piece has."""
         ...
 
@@ -176,7 +176,7 @@ class Source(Protocol):
         ...
 
 
-def _source(path: Path, kind: str, wanted: Wanted, max_entries: int) -> Source:
+def _source(path: Path, kind: str, wanted: Request, max_entries: int) -> RowSource:
     if kind == "svmlight":
         return _Svmlight(path, wanted, max_entries)
     if kind in DELIMITERS:
@@ -204,7 +204,7 @@ class _LabelCodes:
         self.labels.restore([(base64.b64decode(text), line) for text, line in known])
         self._listed = len(known)
 
-    def add_to(self, piece: Piece) -> tuple[Piece, list[Any]]:
+    def add_to(self, piece: StoredRows) -> tuple[StoredRows, list[Any]]:
         """Add the codes of the rows of a piece to its content, and return it with the labels that no earlier piece has."""
         codes, table = self.labels.drained()
         piece.content[CODES] = codes.astype("<i4").tobytes()
@@ -221,7 +221,7 @@ class _LabelCodes:
 class _Svmlight:
     """An svmlight file: sparse rows, whose width and lowest index (0 or 1) are known only when all have been read."""
 
-    def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
+    def __init__(self, path: Path, wanted: Request, max_entries: int) -> None:
         self.path, self.max_entries = path, max_entries
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
         self.dropped = dropped_indices(wanted, path)
@@ -246,7 +246,7 @@ class _Svmlight:
         with Text(self.path, (0, 1) if place is None else (int(place[0]), int(place[1]))) as text:
             self.text = text
             if place is None:
-                has_labels(text, Wanted())
+                has_labels(text, Request())
             entries = Entries(text, True)
             entries.labels = labels
             while text.more():
@@ -258,7 +258,7 @@ class _Svmlight:
             self.width = max(self.width, int(indices.max()))
             self.lowest = min(self.lowest, int(indices.min()))
 
-    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+    def pieces(self, writer: Writer) -> Iterator[tuple[StoredRows, list[Any]]]:
         self.codes, self.width, self.lowest = _LabelCodes(writer, words=True), writer.head.get("width", 0), MAX_INDEX
         for piece in writer.pieces:  # the widest row and the lowest index so far
             self.width, self.lowest = max(self.width, piece["place"][2]), min(self.lowest, piece["place"][3])
@@ -274,7 +274,7 @@ class _Svmlight:
                 X = np.zeros((len(counts), self.width - len(self.dropped)))
                 X[np.repeat(np.arange(len(counts)), counts), indices - writer.head["base"]] = values
                 content = {"X.npy": X.astype("<f8", copy=False).tobytes()}
-            yield self.codes.add_to(Piece(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]))
+            yield self.codes.add_to(StoredRows(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]))
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         y = self.codes.of_all_rows(writer, self.path)
@@ -292,7 +292,7 @@ class _Svmlight:
 class _Delimited:
     """A CSV or TSV file; the names of its columns are read from its header, wherever the rows resume."""
 
-    def __init__(self, path: Path, wanted: Wanted, max_entries: int) -> None:
+    def __init__(self, path: Path, wanted: Request, max_entries: int) -> None:
         self.path, self.wanted, self.max_entries = path, wanted, max_entries
 
     def _read(self, place: Any, labels: Labels) -> Iterator[Array]:
@@ -317,7 +317,7 @@ class _Delimited:
             kind = _kind_by_density(next(self._read(None, Labels()), np.empty((0, 1))))
         return {"kind": kind}
 
-    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+    def pieces(self, writer: Writer) -> Iterator[tuple[StoredRows, list[Any]]]:
         self.codes = _LabelCodes(writer)
         for X in self._read(writer.place, self.codes.labels):
             if len(X):
@@ -332,7 +332,7 @@ class _Delimited:
 class _Arrays:
     """A Parquet or .npy file: X is read by slices of rows, and y is in memory."""
 
-    def __init__(self, path: Path, wanted: Wanted, kind: str, max_entries: int) -> None:
+    def __init__(self, path: Path, wanted: Request, kind: str, max_entries: int) -> None:
         self.path = path
         self.chosen: list[int] | None = None
         self.names: tuple[str, ...] | None = None
@@ -352,7 +352,7 @@ class _Arrays:
         if isinstance(self.X, Parts):
             return self.X.parts[k].read(), k + 1
         part = np.asarray(self.X[k : k + self.step])[:, self.chosen]
-        if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > MOST_EXACT_INTEGER:
+        if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > MAX_EXACT_INTEGER:
             raise InputError(f"{self.path}, near row {k}: an integer beyond 2**53, which float64 cannot hold")
         require_finite(part, self.path, first=k)
         return part, k + len(part)
@@ -362,7 +362,7 @@ class _Arrays:
             kind = _kind_by_density(self._part(0)[0])
         return {"kind": kind}
 
-    def pieces(self, writer: Writer) -> Iterator[tuple[Piece, list[Any]]]:
+    def pieces(self, writer: Writer) -> Iterator[tuple[StoredRows, list[Any]]]:
         k = int(writer.place or 0)
         while k < (len(self.X.parts) if isinstance(self.X, Parts) else len(self.X)):
             X, k = self._part(k)
@@ -378,10 +378,10 @@ def _kind_by_density(first: Array) -> str:
     return "csr" if np.count_nonzero(first) < DENSE_FILE_SHARE * first.size else "dense"
 
 
-def _rows_piece(X: Array, writer: Writer, place: Any) -> Piece:
+def _rows_piece(X: Array, writer: Writer, place: Any) -> StoredRows:
     """Return dense rows as the next piece of either kind of storage."""
     if writer.kind == "dense":
-        return Piece(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
+        return StoredRows(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
     rows, columns = np.nonzero(X)
     counts = np.bincount(rows, minlength=len(X))
-    return Piece(len(X), len(rows), csr_bytes(X[rows, columns], columns, counts, writer.entries), place)
+    return StoredRows(len(X), len(rows), csr_bytes(X[rows, columns], columns, counts, writer.entries), place)

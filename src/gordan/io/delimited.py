@@ -16,7 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Table, Wanted, is_missing_text, listed, why_not_finite
+from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Request, Table, is_missing_text, listed, why_not_finite
 from gordan.io.text import Text, read_rows
 
 SCANNED_ENTRIES = 1 << 20  # entries of X for each call of the scanner
@@ -35,7 +35,7 @@ LOOKALIKES = {
 }
 
 
-def read_delimited(path: Path, wanted: Wanted) -> Table:
+def read_delimited(path: Path, wanted: Request) -> Table:
     """Read a text table whose separator is known; X is dense float64."""
     with Text(path) as text:
         cells = Cells(text, wanted)
@@ -55,7 +55,7 @@ def pandas_call(path: Path, dialect: Dialect, counted: bool = False) -> str:
     return f"pandas.read_csv({', '.join([name, *given, *(['index_col=0'] if counted else [])])})"
 
 
-def with_separator(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+def with_separator(path: Path, kind: str, wanted: Request) -> tuple[Request, tuple[str, ...]]:
     """Return the request with the separator of this file, and a notice if that is not the usual one for its name.
 
     A pipe can be read only once, so its separator is not detected.
@@ -113,16 +113,16 @@ def _has_decimal_commas(lines: list[list[str]]) -> bool:
     return bool(cells) and all(map(Dialect(decimal=",").explains, cells))
 
 
-def header_of(path: Path, wanted: Wanted) -> list[str]:
+def header_of(path: Path, wanted: Request) -> list[str]:
     """Return the names of the columns, which are empty in a file without a header."""
     with Text(path) as text:
-        return Cells(text, Wanted(labelled=False, dialect=wanted.dialect)).header
+        return Cells(text, Request(labelled=False, dialect=wanted.dialect)).header
 
 
-def leading_columns(path: Path, wanted: Wanted, positions: list[int]) -> Iterator[tuple[int, Array]]:
+def leading_columns(path: Path, wanted: Request, positions: list[int]) -> Iterator[tuple[int, Array]]:
     """Yield only these columns, some rows at a time, each with 0, the number of the file."""
     with Text(path) as text:
-        cells = Cells(text, Wanted(labelled=False, dialect=replace(wanted.dialect, missing="raise")), positions)
+        cells = Cells(text, Request(labelled=False, dialect=replace(wanted.dialect, missing="raise")), positions)
         while text.more():
             read_rows(cells, LEADING_ENTRIES)
             yield 0, cells.drained()
@@ -134,7 +134,7 @@ class Cells:
     `only` gives the positions of the features if these are known already.
     """
 
-    def __init__(self, text: Text, wanted: Wanted, only: list[int] | None = None) -> None:
+    def __init__(self, text: Text, wanted: Request, only: list[int] | None = None) -> None:
         self.text, self.dialect, self.labels, self._wanted = text, wanted.dialect, Labels(), wanted
         self._parts: list[Array] = []
         self.left_out: list[int] = []

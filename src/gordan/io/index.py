@@ -17,13 +17,13 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, header_of, leading_columns
 from gordan.io.parquet import leading_parquet_columns, parquet_names
-from gordan.io.table import Wanted
+from gordan.io.table import Request
 
 # pandas gives such names to unnamed columns when it reads them.
 NAMELESS = re.compile(r"\s*|Unnamed: [0-9]+(\.[0-9]+)*")
 
 
-def without_index(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+def without_index(path: Path, kind: str, wanted: Request) -> tuple[Request, tuple[str, ...]]:
     """Return the request without the index columns of the file, and a notice for each column that is left out.
 
     Features chosen by name are all kept, and so is a column without which too few features would be left. A pipe is not
@@ -50,7 +50,7 @@ def without_index(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[
     return replace(wanted, drop=(*wanted.drop, *found), keep_index=True), notices
 
 
-def _candidates(names: list[str], wanted: Wanted, path: Path) -> list[int]:
+def _candidates(names: list[str], wanted: Request, path: Path) -> list[int]:
     """Return the positions of the unnamed first columns that may be left out without losing too many features."""
     width = len(names)
     dropped, label = wanted.dropped(width, names, path), wanted.known_label(width, names, path)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from gordan.arrays import LARGEST_LABEL, Array
+from gordan.arrays import MAX_LABEL, Array
 from gordan.errors import InputError, input_errors
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -244,7 +244,7 @@ ARRAYS = ("coef", "intercept", "margins")
 OPTIONAL_ARRAYS = ("places", "scaling")
 # What is stored as arrays if it is there, which the header says.
 FLAGGED = (*OPTIONAL_ARRAYS, "certificates")
-HEAD = {"format": TEXT, "classes": FieldType((list,), "a list of labels"), "class_type": TEXT}
+HEADER_FIELDS = {"format": TEXT, "classes": FieldType((list,), "a list of labels"), "class_type": TEXT}
 
 
 class Field(NamedTuple):
@@ -261,7 +261,7 @@ class Field(NamedTuple):
 
 NU = optional(FLOAT._replace(description="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
 INTERVAL = each(FLOAT._replace(holds=lambda end: end >= 0), "an interval", 2)
-FACTS = record(
+PLANE_FIELDS = record(
     PlaneFacts,
     "nu, separable and objective",
     nu=NU,
@@ -294,7 +294,7 @@ FIELDS = {
     "loss": Field(optional(choice(*Loss)), since=2),
     "C": Field(optional(FLOAT._replace(description="a positive float", holds=lambda C: 0 < C < math.inf)), since=2),
     "version": Field(TEXT),
-    "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), since=2),
+    "planes": Field(optional(each(PLANE_FIELDS, "nu, separable and objective of each plane")), since=2),
     "label": Field(optional(TEXT), since=2),
     **dict.fromkeys(OPTIONAL_ARRAYS, Field(optional(FieldType((np.ndarray,), "an array")), since=2)),
     "certificates": Field(optional(each(TEXT, "texts"))),
@@ -312,7 +312,7 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
     known = {name: field for name, field in FIELDS.items() if field.since <= version and (name in header or not field.added)}
     forms = {name: FLAG if name in FLAGGED else field.form for name, field in known.items()}
-    read = fields(header, forms | HEAD, "a model")
+    read = fields(header, forms | HEADER_FIELDS, "a model")
     named = [*ARRAYS, *(name for name in OPTIONAL_ARRAYS if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
@@ -345,7 +345,7 @@ def _check_labels(classes: tuple[Label, ...], dtype: str | None) -> None:
         raise InputError(f"a model needs two or more classes, all text, whole numbers, numbers or booleans, not {classes!r}")
     if len(set(classes)) < len(classes) or any(label != label or label in (math.inf, -math.inf) for label in classes):
         raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {classes!r}")
-    if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in classes):
+    if any(isinstance(label, int) and abs(label) >= MAX_LABEL for label in classes):
         raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
     if dtype is not None and _dtype_to_write(classes, _label_array(classes, dtype)) is None:
         raise InputError(f"class_dtype of a model is {dtype!r}, which is the default for its labels; pass None")

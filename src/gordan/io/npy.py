@@ -20,9 +20,9 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError, input_errors
-from gordan.io.table import Table, Wanted, listed, require_finite, require_labels, select_columns
+from gordan.io.table import Request, Table, listed, require_finite, require_labels, select_columns
 
-MAGIC = np.lib.format.MAGIC_PREFIX
+NPY_MAGIC = np.lib.format.MAGIC_PREFIX
 MAX_HEADER = 1 << 16
 # The exceptions of NumPy for a damaged header. A header that may be of Python 2 is a UserWarning, if warnings are errors.
 HEADER_ERRORS: tuple[type[Exception], ...] = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError)
@@ -43,7 +43,7 @@ class _Header:
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(path: Path, wanted: Wanted, most: int | None = None) -> Table:
+def read_npy(path: Path, wanted: Request, most: int | None = None) -> Table:
     """Return the table in an .npy file, with X mapped into memory and therefore not searched for NaN.
 
     Columns that are not adjacent are copied, unless that takes more than `most` bytes.
@@ -52,7 +52,7 @@ def read_npy(path: Path, wanted: Wanted, most: int | None = None) -> Table:
     return Table(select_mapped_columns(everything, chosen, path, most), y, None, path, chosen)
 
 
-def open_npy(path: Path, wanted: Wanted) -> tuple[Array, Array | None, list[int]]:
+def open_npy(path: Path, wanted: Request) -> tuple[Array, Array | None, list[int]]:
     """Return all columns of an .npy file, mapped into memory, the labels, and the positions of the features."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -105,7 +105,7 @@ def read_labels(path: Path, n: int) -> Array:
     return y
 
 
-def read_npz(path: Path, wanted: Wanted) -> Table:
+def read_npz(path: Path, wanted: Request) -> Table:
     """Return the table in an .npz file: arrays X and y, or the arrays of scipy.sparse.save_npz for CSR, and y."""
     wanted.count(f"{path} has its labels in the array y and its columns have no names")
     with _archive(path) as archive:
@@ -147,7 +147,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
             raise InputError(f"{path} is damaged: {error}") from None
 
 
-def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any, Array | None]:
+def _members(archive: zipfile.ZipFile, path: Path, wanted: Request) -> tuple[Any, Array | None]:
     names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     sparse = ("data", "indices", "indptr", "shape", "format")
     y = None

@@ -13,12 +13,12 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError, import_extra
 from gordan.io.parts import Parts
-from gordan.io.table import Table, Wanted, is_missing_text, listed, require_finite, require_labels
+from gordan.io.table import Request, Table, is_missing_text, listed, require_finite, require_labels
 
 LABEL_ROWS = 1 << 16  # labels that are read at a time
 
 
-def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
+def read_parquet(path: Path, wanted: Request, most: int) -> Table:
     """Return the table in a Parquet file, or in the *.parquet files of a folder in the order of their names.
 
     X is dense float64; if that takes more than `most` bytes, it stays in its files as `Parts`.
@@ -81,7 +81,7 @@ class RowGroup:
         return X
 
 
-def open_parquet(path: Path, wanted: Wanted) -> Table:
+def open_parquet(path: Path, wanted: Request) -> Table:
     """Return the table in a Parquet file or folder, with X left in its row groups.
 
     Metadata and labels are read. If rows with missing values are to be dropped, they are still there: such values are NaN, and

@@ -16,17 +16,17 @@ from gordan.arrays import whole_number, whole_number_or_none
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, header_of, read_delimited, with_separator
 from gordan.io.index import without_index
-from gordan.io.npy import ARCHIVE_ERRORS, MAGIC, npz_size, read_npy, read_npz
+from gordan.io.npy import ARCHIVE_ERRORS, NPY_MAGIC, npz_size, read_npy, read_npz
 from gordan.io.parquet import parquet_names, read_parquet
 from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
-from gordan.io.table import Dialect, Table, Wanted
+from gordan.io.table import Dialect, Request, Table
 from gordan.io.text import SUFFIXES, Text, decompressed_size
 
 BY_SUFFIX = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 BY_SUFFIX |= {".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
-BY_MAGIC = {MAGIC: "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz", b"PAR1": "parquet"}
+BY_MAGIC = {NPY_MAGIC: "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz", b"PAR1": "parquet"}
 
 
 def read(
@@ -117,7 +117,7 @@ def read(
         raise InputError("labelled is False, and label names a label column; leave out one of them")
     whole_number_or_none(memory_limit, "memory_limit")
     dialect = Dialect(sep, decimal, thousands, header, missing)
-    wanted = Wanted(label, features, labelled, columns_to_drop(drop), keep_index, dialect)
+    wanted = Request(label, features, labelled, columns_to_drop(drop), keep_index, dialect)
     return _read(Path(path), wanted, memory_limit)
 
 
@@ -129,7 +129,7 @@ def columns_to_drop(drop: Iterable[str | int]) -> tuple[str | int, ...]:
     return found
 
 
-def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
+def _read(path: Path, wanted: Request, limit: int | None) -> Table:
     kind = format_of(path)
     if kind in ("svmlight", "npz", *DELIMITERS) and limit is not None:
         size = npz_size(path) if kind == "npz" else decompressed_size(path, limit // 2)
@@ -143,7 +143,7 @@ def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     return replace(table, notices=(*notices, *table.notices)) if notices else table
 
 
-def resolve_columns(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+def resolve_columns(path: Path, kind: str, wanted: Request) -> tuple[Request, tuple[str, ...]]:
     """Return the request with the separator of the file and without its index columns, and the notices about these."""
     notices: tuple[str, ...] = ()
     if kind in DELIMITERS:
@@ -155,7 +155,7 @@ def resolve_columns(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tupl
     return wanted, (*notices, *more)
 
 
-def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
+def _table(path: Path, kind: str, wanted: Request, limit: int | None) -> Table:
     if kind == "parquet":
         return read_parquet(path, wanted, physical_memory() // 4 if limit is None else limit // 2)
     if kind in ("npy", "store"):
@@ -202,7 +202,7 @@ def names_in(path: Path, dialect: Dialect) -> list[str] | None:
     kind = format_of(path)
     if kind == "parquet":
         return parquet_names(path)
-    return header_of(path, with_separator(path, kind, Wanted(dialect=dialect))[0]) if kind in DELIMITERS else None
+    return header_of(path, with_separator(path, kind, Request(dialect=dialect))[0]) if kind in DELIMITERS else None
 
 
 def _refuse_other_formats(path: Path) -> None:

@@ -20,13 +20,13 @@ DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no space for more rows
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
-MIN_POWER, MAX_POWER = -330, 308  # the exponents in the table of powers
+MIN_EXPONENT, MAX_EXPONENT = -330, 308  # the exponents in the table of powers
 
 
 def _powers_of_five() -> tuple[Any, Any]:
     """Return for each q the 128-bit integer T, as two words, and the exponent e with T 2^e <= 5^q < (T + 1) 2^e."""
     words, exponents = [], []
-    for q in range(MIN_POWER, MAX_POWER + 1):
+    for q in range(MIN_EXPONENT, MAX_EXPONENT + 1):
         if q >= 0:
             e = (5**q).bit_length() - 128
             T = 5**q >> e if e >= 0 else 5**q << -e
@@ -44,7 +44,7 @@ POWERS_OF_TWO = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
 
 U0, U1, U10, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 32, 63))
 LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
-EXACT = np.uint64(2**53)
+MAX_EXACT = np.uint64(2**53)
 
 
 @compiled_exactly
@@ -94,18 +94,18 @@ def decimal_to_float(w, q):
         return True, 0.0
     if q == 0:
         return True, np.float64(w)  # the processor rounds to nearest
-    if w <= EXACT and -22 <= q <= 22:  # both factors are exact, so there is one rounding
+    if w <= MAX_EXACT and -22 <= q <= 22:  # both factors are exact, so there is one rounding
         return True, np.float64(w) * POWERS_OF_TEN[q] if q > 0 else np.float64(w) / POWERS_OF_TEN[-q]
-    if q < MIN_POWER or q > MAX_POWER:
+    if q < MIN_EXPONENT or q > MAX_EXPONENT:
         return False, 0.0
     w, shift = _normalized(w)
-    high, low = _wide_product(w, POWERS_OF_FIVE[q - MIN_POWER, 0])
-    more = _wide_product(w, POWERS_OF_FIVE[q - MIN_POWER, 1])[0]
+    high, low = _wide_product(w, POWERS_OF_FIVE[q - MIN_EXPONENT, 0])
+    more = _wide_product(w, POWERS_OF_FIVE[q - MIN_EXPONENT, 1])[0]
     low += more
     if low < more:
         high += U1
     known, m, below = _top_bits(high, low)
-    exponent = np.int64(below) + 128 + EXPONENTS[q - MIN_POWER] + q - shift
+    exponent = np.int64(below) + 128 + EXPONENTS[q - MIN_EXPONENT] + q - shift
     if not known or exponent < -1022 or exponent > 970:  # subnormal or infinite, or close to it: left to Python
         return False, 0.0
     return True, np.float64(m) * POWERS_OF_TWO[exponent + 1022]

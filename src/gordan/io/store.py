@@ -31,7 +31,7 @@ from gordan.errors import InputError
 from gordan.io.files import flush_to_disk, write_atomic, write_errors_at
 from gordan.io.npy import read_labels, select_mapped_columns
 from gordan.io.parts import Csr
-from gordan.io.table import Table, Wanted, select_columns
+from gordan.io.table import Request, Table, select_columns
 from gordan.schema import COUNT, TEXT, FieldType, choice, each, fields, mapping, optional, require_format, strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
@@ -57,7 +57,7 @@ LABELS = FieldType((list,), "labels, each with its line", holds=lambda labels: a
 
 
 @dataclass(frozen=True)
-class Piece:
+class StoredRows:
     """Some consecutive rows: their bytes for each file, their numbers of rows and entries, and the place in the source behind."""
 
     rows: int
@@ -140,7 +140,7 @@ class Writer:
         """The number of entries that are written."""
         return sum(int(piece["entries"]) for piece in self.pieces)
 
-    def write(self, piece: Piece, labels: list[Any]) -> None:
+    def write(self, piece: StoredRows, labels: list[Any]) -> None:
         """Write the bytes of a piece to disk, and then its line in the journal; `labels` are those that no earlier piece has."""
         for name, content in piece.content.items():
             self._files[name].write(content)
@@ -325,7 +325,7 @@ def _per_file(files: tuple[str, ...], form: FieldType) -> FieldType:
     return mapping(f"the files of {kind} rows", dict.fromkeys(files, form))
 
 
-def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
+def read_store(path: Path, wanted: Request, most: int | None = None) -> Table:
     """Return the table in a folder, with its arrays mapped. Sizes and headers are checked, but not checksums (see `check`).
 
     If columns are left out, the others are copied, unless they are adjacent or the copy takes more than `most` bytes.
@@ -373,7 +373,7 @@ def check(folder: str | os.PathLike[str]) -> int:
     """
     path = Path(folder)
     manifest = manifest_of(path)
-    read_store(path, Wanted(labelled=None))
+    read_store(path, Request(labelled=None))
     total = 0
     for name in FILES[manifest["kind"]]:
         with (path / name).open("rb") as file:

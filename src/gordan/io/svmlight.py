@@ -11,14 +11,14 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, drop_columns, number, why_not_finite
+from gordan.io.table import Labels, Request, Table, drop_columns, number, why_not_finite
 from gordan.io.text import Text, read_rows
 
 MAX_INDEX = 2**31 - 1  # as in LIBSVM; a larger index is a sign of a damaged line, and w would not fit into memory
 SCANNED_ROWS = 1 << 15  # rows for each call of the scanner
 
 
-def read_svmlight(path: Path, wanted: Wanted) -> Table:
+def read_svmlight(path: Path, wanted: Request) -> Table:
     """Return the table in an svmlight file; X is CSR, and explicit zeros are stored, too."""
     features = wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
     with Text(path) as text:
@@ -28,7 +28,7 @@ def read_svmlight(path: Path, wanted: Wanted) -> Table:
     return Table(X, entries.labels.array(path) if entries.labelled else None, None, path, numbers)
 
 
-def dropped_indices(wanted: Wanted, path: Path) -> Array:
+def dropped_indices(wanted: Request, path: Path) -> Array:
     """Return the indices of the columns to leave out, as in the file."""
     for column in wanted.drop:
         if not re.fullmatch("[0-9]{1,10}", str(column)):
@@ -45,7 +45,7 @@ def require_existing_columns(dropped: Array, first: int, width: int, path: Path)
         raise InputError(f"all columns of {path} are dropped; keep at least one")
 
 
-def has_labels(text: Text, wanted: Wanted) -> bool:
+def has_labels(text: Text, wanted: Request) -> bool:
     """Return whether the first line that is not blank starts with a label; blank lines before it are skipped."""
     while text.more():
         end = text.block.index(b"\n", text.at) + 1

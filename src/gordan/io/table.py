@@ -140,7 +140,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Request:
     """The columns that the caller asked for; see `gordan.io.read`."""
 
     label: str | int | None = None

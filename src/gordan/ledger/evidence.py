@@ -18,16 +18,16 @@ from gordan.certificates.margins import first_not_positive
 from gordan.certificates.matrix import CLAIM, Groups, Products
 from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
-from gordan.geometry.sets import level
-from gordan.ledger.question import Asks, Cancelling, Cone, Proposal, Question
+from gordan.geometry.sets import fill_level
+from gordan.ledger.question import Asks, Cancelling, Proposal, ProposedCone, Question
 from gordan.rows import over_rows
 from gordan.trace import Trace
 
 # The largest number of rows of a class whose exact scores are computed to put a plane midway between the classes, and the number
 # of rows that are tried first.
-MOST_IN_DOUBT, FEW_IN_DOUBT = 256, 16
+MAX_IN_DOUBT, FEW_IN_DOUBT = 256, 16
 # Smaller entries of a plane of length 1 may have lost digits when the plane was divided by its length.
-SMALLEST_ENTRY = 2.0**-900
+MIN_ENTRY = 2.0**-900
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Evidence:
     upper: float = math.inf
     witness: Proof | None = None
     hints: Hints = field(default_factory=Hints)
-    cone: Cone | None = None
+    cone: ProposedCone | None = None
     cone_proof: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
 
@@ -197,7 +197,7 @@ class Evidence:
             self.cone_proof = overlap if check(overlap, self.question.problem) else self.cone_proof
         return True
 
-    def _check_cone(self, cone: Cone) -> None:
+    def _check_cone(self, cone: ProposedCone) -> None:
         """Keep the cone with a certificate of its kind if the checker accepts one."""
         w, b = cone.plane
         proof = self.proof("separator") if self.strict and cone.kind == "complete" else None
@@ -265,7 +265,7 @@ class Evidence:
         """
         margin = self.question.margin
         smallest = np.min(np.abs(w), where=w != 0, initial=1.0)
-        underflow = smallest < SMALLEST_ENTRY or np.count_nonzero(w) < np.count_nonzero(before)
+        underflow = smallest < MIN_ENTRY or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
         ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._groups, slack=2.0)
@@ -331,7 +331,7 @@ class Evidence:
             scores = scores * signs
             caps, mass = question.p_set.caps, question.p_set.mass * (1 - 1e-12)
             assert caps is not None
-            low, high = (level(scores[own], caps[own], mass) for own in question.p_set.members)
+            low, high = (fill_level(scores[own], caps[own], mass) for own in question.p_set.members)
         return -(low / 2 - high / 2), low > -high
 
     def _exact_middle(self, w: Array) -> float:
@@ -340,10 +340,10 @@ class Evidence:
         products = Products.of(margin.X, w)
         highs = [hi for _, hi in products.ends(0.0, margin.signs, self._groups)]
         close = products.near(highs, 0.0, margin.signs, self._groups)
-        if sum(highs) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
+        if sum(highs) <= 0 or max(map(len, close)) > MAX_IN_DOUBT:
             return math.nan
         ends: list[Fraction] = []
-        for first in (FEW_IN_DOUBT, MOST_IN_DOUBT):  # if no b separates, few rows are usually enough to see it
+        for first in (FEW_IN_DOUBT, MAX_IN_DOUBT):  # if no b separates, few rows are usually enough to see it
             found = [exact.scores(margin.X, rows[:first], w, 0.0, margin.signs) for rows in close]
             ends = [min(scores) * Fraction(2) ** e for scores, e in found]
             if sum(ends) <= 0:

@@ -28,8 +28,8 @@ from gordan.rows import Rows
 # The rows and weights of a certificate that states none.
 NO_WEIGHTS = np.empty(0, np.int64), np.empty(0)
 # If the relative width of an interval is above the first number (and above tol), certificates of the squared hinge state the
-# weights of up to MOST_WEIGHTS rows, provided that this narrows the interval.
-WIDE_ENOUGH_TO_STATE_WEIGHTS, MOST_WEIGHTS = 1e-9, 10_000
+# weights of up to MAX_WEIGHTS rows, provided that this narrows the interval.
+WIDE_ENOUGH_TO_STATE_WEIGHTS, MAX_WEIGHTS = 1e-9, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,13 +177,13 @@ class LossEvidence:
         w, b, smoothing = proposal.w, proposal.b, proposal.smoothing
         weights_follow = (objective.loss.smooth and proposal.p is None) or smoothing is not None
         stated = NO_WEIGHTS if weights_follow else self._weights_to_state(w, float(b), proposal.p)
-        if objective.loss.smooth and len(stated[0]) > MOST_WEIGHTS:
+        if objective.loss.smooth and len(stated[0]) > MAX_WEIGHTS:
             stated = NO_WEIGHTS
         self._prove(w, b, *stated, smoothing=smoothing)
         wide = max(self.question.tol, WIDE_ENOUGH_TO_STATE_WEIGHTS)
         if objective.loss is Loss.SQUARED_HINGE and weights_follow and self.bracket_width > wide:
             rows, alpha = self._weights_to_state(w, float(b), proposal.p)
-            if len(rows) <= MOST_WEIGHTS:
+            if len(rows) <= MAX_WEIGHTS:
                 self._prove(w, b, rows, alpha)
         if objective.loss is Loss.HINGE and smoothing is None and self.bracket_width > wide:
             self._prove_longer_plane(w, float(b), proposal.p)

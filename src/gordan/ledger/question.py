@@ -387,7 +387,7 @@ class Cancelling(NamedTuple):
     dependent: tuple[Relation, ...] = ()
 
 
-class Cone(Protocol):
+class ProposedCone(Protocol):
     """A candidate for the cone of weak separators {w : A w ≥ 0}: its kind, a w in it, and why no other rows can be strict."""
 
     @property
@@ -426,7 +426,7 @@ class Proposal:
     cancelling: Cancelling | None = None
     suspects: Array | None = None
     independent: tuple[int, ...] | None = None
-    cone: Cone | None = None
+    cone: ProposedCone | None = None
     smoothing: float | None = None
     trace: Trace | None = None
     rounds: int = 0

@@ -36,7 +36,7 @@ def gradient_descent(*, form: str = "published") -> Method:
     choose("form", form, ("published",))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return _Descent(Game(rows, p_set, p0))
+        return _GradientDescent(Game(rows, p_set, p0))
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")
     plain = "it is about the plain exponential loss"
@@ -83,7 +83,7 @@ def normalized_gradient_descent(*, form: str = "published", step: str = "constan
 
 
 @dataclass(frozen=True, eq=False)
-class _Descent:
+class _GradientDescent:
     """v += R(v) · Aᵀsoftmax(-Av). The pass is at v_{t-1}, so the margin of v_t is measured at recorded rounds."""
 
     game: Game

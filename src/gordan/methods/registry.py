@@ -18,7 +18,7 @@ from gordan.geometry import Simplex
 from gordan.rows import Rows
 
 # The largest p of the regularized games: beyond, q - 1 loses its digits and nothing is gained.
-MOST_NORM = 1e6
+MAX_NORM = 1e6
 
 
 class Moves(NamedTuple):
@@ -48,7 +48,7 @@ class Guarantee:
     after t rounds; `rounds(D, gamma)` is a number of rounds after which that margin is positive. `upper(t)` bounds ‖Aᵀp̄_t‖_p of
     a method that plays no game but counts mistakes, as long as it makes them; `unseparated(t)` bounds that of p_t as long as no
     margin has been positive. `regrets(D, moves)` bounds the regrets after any round; `length(t, gamma)` is a lower bound on ‖w‖
-    of the output. Each is None where the theory gives none.
+    of the output. Each is None if the theory gives none.
     """
 
     statement: str
@@ -203,7 +203,7 @@ def once_positive(margin: float) -> float:
     return margin if margin >= 0 else -math.inf
 
 
-def check_norm(p: Any, least: float = 2.0, most: float = MOST_NORM) -> float:
+def check_norm(p: Any, least: float = 2.0, most: float = MAX_NORM) -> float:
     """Return p as a float, or raise an InputError unless least ≤ p ≤ most."""
     if not (is_number(p) and least <= p <= most):
         top = "< 2" if most < 2 else f"<= {most:g}".replace("e+06", "e6 (p = 2 log d is close to inf already)")

@@ -16,7 +16,7 @@ from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent
 from gordan.learners import BestResponse, Leader
 from gordan.methods.registry import (
-    MOST_NORM,
+    MAX_NORM,
     Guarantee,
     Method,
     Moves,
@@ -75,7 +75,7 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
     choose("form", form, ("published", "game"))
     choose("step", step, (None, "plain", "normalized"))
     p = check_norm(p) if step == "plain" else check_norm(p, 1.0, math.inf)
-    plain = step == "plain" or (step is None and 2 <= p <= MOST_NORM)
+    plain = step == "plain" or (step is None and 2 <= p <= MAX_NORM)
     q = dual_exponent(p)
     eta, weight = (q - 1, one) if plain else (1.0, inverse_root)
 
@@ -102,7 +102,7 @@ def descent(game: Game, form: str, eta: float, weight: Callable[[int], float]) -
     best = BestResponse(game.w_set, np.zeros(game.rows.d), curvature=game.w_curvature)
     if form == "game":
         return Protocol1(game, w=best, p=Leader(game.p_set, game.p0, Entropy(), eta), first="p", weight=weight)
-    return _Descent(game, best, eta, weight)
+    return _SteepestDescent(game, best, eta, weight)
 
 
 @checkpointed("steepest_descent.state")
@@ -114,7 +114,7 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Descent:
+class _SteepestDescent:
     """Published form. The pass is at v_{t-1}, so the margin of v_t is measured at recorded rounds."""
 
     game: Game

@@ -17,7 +17,7 @@ INK = "#333333"
 # Markers that go with them. There is one more, so that a colour that is used again has another marker.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # The most characters of a class name in a legend.
-MOST_CHARACTERS = 20
+MAX_CHARACTERS = 20
 UNITS = "units of X"
 
 
@@ -122,7 +122,7 @@ def _distances(estimator: Any, X: Any, problem: int) -> Array:
 def shortened(name: Any) -> str:
     """Return the name of a class, shortened to fit into a legend."""
     text = str(name)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
 
 
 def legend_above(ax: Any, title: str) -> None:

@@ -20,12 +20,12 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
     block_ascent, lanes                 the same for several label vectors of sparse rows at once
 """
 
-from gordan.rows.accept import DUMMIES, column_names, host, nearby, stored
+from gordan.rows.accept import DUMMIES, column_names, host, in_memory_if_small, stored
 from gordan.rows.block_ascent import BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
-from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, check_radius, of
+from gordan.rows.rows import MIN_RADIUS, Rows, Softmin, check_radius, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.rows.threads import available, nonzero, over_rows, threads_for
@@ -35,7 +35,7 @@ from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_sc
 __all__ = [
     "DUMMIES",
     "LONGEST_SUM",
-    "SMALLEST_RADIUS",
+    "MIN_RADIUS",
     "Ascent",
     "Block",
     "BlockAscent",
@@ -54,13 +54,13 @@ __all__ = [
     "equalize_scores",
     "gram_product",
     "host",
+    "in_memory_if_small",
     "in_threads",
     "is_lazy",
     "is_missing",
     "is_on_device",
     "is_tensor",
     "lane_ranges",
-    "nearby",
     "nonzero",
     "of",
     "over_rows",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import MOST_EXACT_INTEGER, Array, is_sparse
+from gordan.arrays import MAX_EXACT_INTEGER, Array, is_sparse
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.io.parts import Csr, Part, Parts
@@ -41,7 +41,7 @@ INDICES_PER_CHECK = 1 << 22
 # The number of entries of a data frame that are converted at a time.
 ENTRIES_PER_CONVERSION = 1 << 20
 # Characters of an entry that a message shows: an entry may be an array.
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 # The advice for text columns.
 DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
 
@@ -75,7 +75,7 @@ def stored(
     return dense
 
 
-def nearby(storage: Storage) -> Storage:
+def in_memory_if_small(storage: Storage) -> Storage:
     """Return the storage, or its rows in memory if it is a small one on a device or a cluster."""
     return storage.take(np.arange(storage.n)) if storage.entries < storage.min_entries else storage
 
@@ -189,7 +189,7 @@ def _by_columns(frame: Any, d: int, first: int) -> Array:
 def _exact_integers(column: Array) -> Array:
     """Return a column as it is, or as objects if it has integers beyond 2**53, so that each of them is checked."""
     wide = column.dtype.kind in "iu" and column.dtype.itemsize == 8 and len(column)
-    beyond = wide and (int(column.max()) > MOST_EXACT_INTEGER or int(column.min()) < -MOST_EXACT_INTEGER)
+    beyond = wide and (int(column.max()) > MAX_EXACT_INTEGER or int(column.min()) < -MAX_EXACT_INTEGER)
     return column.astype(object) if beyond else column
 
 
@@ -203,9 +203,9 @@ def frame_column(frame: Any, j: int) -> Any:
 def _check_large(X: Any, array: Array, first: int) -> None:
     """Raise an InputError for integers in nested lists that NumPy has rounded because there are floats beside them."""
     with np.errstate(invalid="ignore"):
-        if not max(-float(np.min(array)), float(np.max(array))) >= MOST_EXACT_INTEGER:
+        if not max(-float(np.min(array)), float(np.max(array))) >= MAX_EXACT_INTEGER:
             return
-        rows = np.flatnonzero((np.abs(array) >= MOST_EXACT_INTEGER).any(axis=1))
+        rows = np.flatnonzero((np.abs(array) >= MAX_EXACT_INTEGER).any(axis=1))
     for i in rows.tolist():
         if getattr(X[i], "dtype", None) != np.float64:
             given = np.empty((1, array.shape[1]), dtype=object)
@@ -341,7 +341,7 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     if kind in EXACT_IN_FLOAT64:
         return array.astype(np.float64)
     if kind in ("int64", "uint64"):
-        too_large = (array > MOST_EXACT_INTEGER) | (array < -MOST_EXACT_INTEGER if kind == "int64" else False)
+        too_large = (array > MAX_EXACT_INTEGER) | (array < -MAX_EXACT_INTEGER if kind == "int64" else False)
         refuse_first(too_large, "an integer beyond 2**53, which float64 cannot hold; rescale the column")
         return array.astype(np.float64)
     if array.dtype.kind == "f":
@@ -378,7 +378,7 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
             value = value.item()
         if not isinstance(value, (numbers.Real, Decimal)):
             shown = " ".join(repr(value).split())  # arrays are printed in lines
-            shown = shown if len(shown) <= MOST_SHOWN else f"{shown[: MOST_SHOWN - 1]}…"
+            shown = shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 1]}…"
             raise InputError(f"{cell(where)} is {shown}; features must be real numbers{_for_text(value, cell(where))}")
         try:
             exact[where] = float(value)

@@ -98,12 +98,12 @@ def _row_add(arrays, i, q, w):
 
 @compiled_in_order
 def ascend(
-    arrays, signs, scale, sides, column, offset, rows, shrinking, caps, bend, square,
+    arrays, signs, scale, signs_of_column, column, offset, rows, shrinking, caps, ridge, square,
     x, w, epochs, until_separated, reflect, quiet, stream, tally,
 ):  # fmt: skip
     """Run epochs over the active rows in random order; x and w change in place.
 
-    `bend` is the coefficient of x_i in its gradient beside A_i·w: one for each row, or a single 0. `shrinking` holds the number
+    `ridge` is the coefficient of x_i in its gradient beside A_i·w: one for each row, or a single 0. `shrinking` holds the number
     of active rows and the violations beyond which a row is shrunk, `stream` the state of the random numbers; both carry over from
     one call to the next. Stops early if the share of rows that reach or leave a bound falls to `quiet`; returns whether it did,
     in the last epoch too, or whether there is nothing left to do.
@@ -117,10 +117,10 @@ def ascend(
         k, turned = 0, 0
         while k < active:
             i = rows[k]
-            score = signs[i] * scale * row_product(arrays, i, w) + sides[i] * (column * w[d] + offset)
+            score = signs[i] * scale * row_product(arrays, i, w) + signs_of_column[i] * (column * w[d] + offset)
             lowest = min(lowest, score)
             cap = caps[i] if caps.shape[0] > 1 else caps[0]
-            own = bend[i] if bend.shape[0] > 1 else bend[0]
+            own = ridge[i] if ridge.shape[0] > 1 else ridge[0]
             new, violation, rest = _step(score - 1.0 + own * x[i], x[i], cap, square[i] + own, floor, ceiling, reflect)
             if rest:
                 active -= 1
@@ -133,7 +133,7 @@ def ascend(
                     turned += 1
                 x[i] = new
                 row_add(arrays, i, signs[i] * scale * move, w)
-                w[d] += sides[i] * column * move
+                w[d] += signs_of_column[i] * column * move
             k += 1
         tally[TOUCHED] += active
         tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)

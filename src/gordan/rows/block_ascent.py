@@ -24,18 +24,18 @@ FEW_LANES = min(LANES)
 
 @dataclass(eq=False)
 class BlockAscent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², x ≥ 0, for the few columns of `signs`.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ ridge x², x ≥ 0, for the few columns of `signs`.
 
     A_i = y_i(x_i, `column`); a sign of 0 leaves the row out. The planes w = Σ x_i A_i are the columns of `W`, with their entries
     for the constant column in `last`. The `offset` is added to scores: if the intercept is `free`, it is b, the multiplier of
     Σ y_i x_i = 0, which moves after every epoch. Weights and planes are held in float32, which is enough for a gap of 1e-6 and
-    takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and every `bend` is positive.
+    takes half the time of float64. `squares` are ‖x_i‖² without the constant column, and every `ridge` is positive.
     """
 
     rows: Rows
     signs: Array
     squares: Array
-    bend: Array
+    ridge: Array
     column: float
     free: bool
     seed: int = 1
@@ -58,7 +58,7 @@ class BlockAscent:
         kernel: Any = ascend_lanes
         tally = np.zeros((2, len(self._lanes)))
         kernel(
-            *_arrays(self.rows), self.signs, self.column, self.offset, self._order, self.bend, self._steps,
+            *_arrays(self.rows), self.signs, self.column, self.offset, self._order, self.ridge, self._steps,
             self.x, self.W, self.last, self._stream, tally, self._lanes,
         )  # fmt: skip
         if self.free:

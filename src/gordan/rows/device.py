@@ -28,7 +28,7 @@ from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 from gordan.rows.storage import (
     HIGH,
-    LEAST_FLOAT32,
+    INITIAL_PEAK_FLOAT32,
     LOW,
     MIN_ENTRIES,
     PEAK,
@@ -41,22 +41,32 @@ from gordan.rows.storage import (
     sums_of,
     widest,
 )
-from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, room, torch_for
+from gordan.rows.tensors import (
+    TensorBlock,
+    TensorPiece,
+    device_is_ieee,
+    exact,
+    free_device_memory,
+    host,
+    is_tensor,
+    torch_for,
+    within_device_memory,
+)
 
 # The number of entries that torch operations process at a time: few enough for the cache in memory, enough for a launch on a GPU.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
 
 # About how many vectors over rows `reduce` needs for each vector over columns, and the share of the free memory of a GPU that
 # they may take.
-WIDTH = 12
-SHARE_OF_ROOM = 0.25
+VECTORS_PER_COLUMN = 12
+MAX_MEMORY_SHARE = 0.25
 
 # The number of entries that proofs, which make several float64 copies of a block, process at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 
 # More problems than this use matrix products if these need no converted copy of the entries, which costs more than ten fused
 # passes (`benchmarks/gpu.py`).
-MOST_PASSES = 4
+MAX_PASSES = 4
 
 
 Pass = TypeVar("Pass", bound=Callable[..., Any])
@@ -67,12 +77,12 @@ def _within_memory(operation: Pass) -> Pass:
 
     @wraps(operation)
     def clearly(self: Device, *args: Any, **options: Any) -> Any:
-        return affordable(lambda: operation(self, *args, **options), f"a pass over {self.n} rows")
+        return within_device_memory(lambda: operation(self, *args, **options), f"a pass over {self.n} rows")
 
     return cast(Pass, clearly)
 
 
-class Split(NamedTuple):
+class DeviceGroups(NamedTuple):
     """Two groups of rows on the device: 0 or 1 for each row, the rows of group 0 and then of group 1, and where each begins."""
 
     groups: Any
@@ -117,15 +127,15 @@ class Device(Storage):
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
         return values.to(self.X.device, values.dtype if values.dtype == torch_for().int8 else self.wide)
 
-    def groups_to_storage(self, groups: Any, name: str) -> Split:
+    def groups_to_storage(self, groups: Any, name: str) -> DeviceGroups:
         """Return the two groups of rows, given as 0 or 1 for each row or as an earlier result of this function."""
-        if isinstance(groups, Split):
+        if isinstance(groups, DeviceGroups):
             return groups
         torch = torch_for()
         groups = self.to_storage(zeros_and_ones(host(groups), name, self.n), name)
         order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
         ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
-        return Split(groups, order, ends)
+        return DeviceGroups(groups, order, ends)
 
     def to_storage_f64(self, values: Any) -> Any:
         torch = torch_for()
@@ -146,7 +156,7 @@ class Device(Storage):
         values, order = torch.sort(scores[chosen], stable=True)
         return chosen[order[:k]].cpu().numpy(), self.to_host(values[:k])
 
-    def repeated(self, scores: Any) -> Array:
+    def tied_rows(self, scores: Any) -> Array:
         """Return the rows that share their score with another row; they are found on the device, and only they are copied."""
         torch = torch_for()
         ordered = torch.sort(scores).values
@@ -217,28 +227,28 @@ class Device(Storage):
 
         there = [fits(self.to_storage_f64(part)) if isinstance(part, np.ndarray) else part for part in shared]
         over_rows = [fits(values) for values in over_rows]
-        numbers = WIDTH * widest(shared) + (0 if rough else self.d)
+        numbers = VECTORS_PER_COLUMN * widest(shared) + (0 if rough else self.d)
         step = self._size(BLOCK)
         if self.X.is_cuda:  # pieces as large as memory allows: a launch costs as much as the work on a hundred thousand rows
             size = (4 if rough else 8) * numbers + 4 * self.d
-            step = max(1, int(SHARE_OF_ROOM * room(self.X.device, self.n * size / SHARE_OF_ROOM)) // size)
+            step = max(1, int(MAX_MEMORY_SHARE * free_device_memory(self.X.device, self.n * size / MAX_MEMORY_SHARE)) // size)
         pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
-        found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
+        found = (work(TensorPiece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
         return [self.to_host(total) for total in sums_of(found)]
 
     @_within_memory
     def softmin(
-        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Split | None, threads: int
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: DeviceGroups | None, threads: int
     ) -> tuple[Sums, Any]:
         """Run the kernel once for each v, or two small matrix products for all of them, whichever is faster."""
-        by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
+        by_products = self._kernels is None or (len(v) > MAX_PASSES and self.wide == self.narrow == self.X.dtype)
         sums, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
         for scaled in (sums.tally[:, SIGNED], sums.acc):
             scaled *= scale
         return sums, scores
 
     @_within_memory
-    def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
+    def totals(self, scores: Any, log_p0: Any | None, groups: DeviceGroups | None, sums: Sums) -> Array:
         """Return Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels compute exponentials in float32."""
         torch = torch_for()
         if self.narrow == torch.float64 or self._kernels is None:
@@ -324,7 +334,7 @@ class Device(Storage):
         return None if int(failed) or not self.is_finite(x) else self.to_host(x)
 
     @_within_memory
-    def solving(self, H: Any) -> Callable[[Array], Array]:
+    def solver_for(self, H: Any) -> Callable[[Array], Array]:
         torch, H = torch_for(), self.to_storage_f64(H)
         scale = H.diagonal().clamp(min=1e-300).rsqrt()
         ridge, unit = 0.0, torch.eye(len(H), dtype=H.dtype, device=H.device)
@@ -338,7 +348,7 @@ class Device(Storage):
 
     def _picked(self, i: Array) -> Any:
         where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
-        return affordable(lambda: self.X[where], f"{len(i)} rows")
+        return within_device_memory(lambda: self.X[where], f"{len(i)} rows")
 
     # ---- reads for proofs --------------------------------------------------------------------------------------------
 
@@ -394,7 +404,7 @@ class Device(Storage):
         return kernels, torch_for().cuda.get_device_properties(self.X.device).multi_processor_count, cut
 
     def _run(
-        self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None, *, merged: bool = True
+        self, v: Array, b: float, signs: Any, log_p0: Any | None, split: DeviceGroups | None, *, merged: bool = True
     ) -> tuple[Any, Any]:
         """Start the fused pass and return it, with its scores; wait before its sums are read (see `_wait`)."""
         assert self._kernels is not None
@@ -411,7 +421,7 @@ class Device(Storage):
         if self.X.is_cuda:
             torch_for().cuda.current_stream(self.X.device).synchronize()
 
-    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Sums, Any]:
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: DeviceGroups | None) -> tuple[Sums, Any]:
         """Run the fused kernel for each v; return its sums, still without the scale, and the scores."""
         try:
             runs = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
@@ -421,7 +431,7 @@ class Device(Storage):
         self._passes[len(runs[0][0].combination)] = runs[0][0]
         return sums, runs[0][1][None] if len(runs) == 1 else torch_for().stack([scores for _, scores in runs])
 
-    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Sums, Any]:
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: DeviceGroups | None) -> tuple[Sums, Any]:
         """Return the same from torch operations.
 
         Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights Q: X is read twice, however many
@@ -436,7 +446,7 @@ class Device(Storage):
         constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, self.wide)
         found = torch.zeros((k, count, HIGH + self.d), dtype=torch.float64, device=place)
         tally, acc = found[:, :, :HIGH], found[:, :, HIGH:]
-        tally[:, :, PEAK], tally[:, :, LOW] = LEAST_FLOAT32, math.inf
+        tally[:, :, PEAK], tally[:, :, LOW] = INITIAL_PEAK_FLOAT32, math.inf
         scores = torch.empty((k, self.n), dtype=self.wide, device=place)
         for lo, hi in self._blocks():
             x, y = self.X[lo:hi], signs[lo:hi]

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
-from gordan.arrays import LEAST_SQUARE, LN2_HIGH, LN2_LOW, MOST_SQUARE
+from gordan.arrays import LN2_HIGH, LN2_LOW, MAX_SQUARE, MIN_SQUARE
 from gordan.compiling import compiled, compiled_in_order
 from gordan.rows.storage import CACHE_LINE_BYTES, HIGH, LOW, PEAK, SIGNED, TOTAL
 
@@ -26,7 +26,7 @@ from gordan.rows.storage import CACHE_LINE_BYTES, HIGH, LOW, PEAK, SIGNED, TOTAL
 HEADROOM = 24.0
 
 # The initial peak, finite so that a row of weight zero does not make inf - inf.
-LEAST = -np.finfo(np.float64).max
+INITIAL_PEAK = -np.finfo(np.float64).max
 
 # For `_exponentials`: 1/ln 2, the number whose addition rounds to an integer, and 1/k!.
 LOG2_E = 1 / math.log(2)
@@ -36,17 +36,17 @@ TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 # Sparse sums keep their order (`compiled_in_order`): vectorised ones use gather instructions, which were measured to be four
 # times slower. Minima and maxima are vectorised only where NaN need not be considered.
-compiled_without_nan = partial(compiled, liberties=["nnan", "nsz", "reassoc"])
+compiled_without_nan = partial(compiled, fastmath=["nnan", "nsz", "reassoc"])
 
 
 @compiled
 def _begin(tally, acc):
     """Initialize the sums of a pass."""
-    tally[:, PEAK] = LEAST
+    tally[:, PEAK] = INITIAL_PEAK
     tally[:, TOTAL] = 0.0
     tally[:, SIGNED] = 0.0
     tally[:, LOW] = math.inf
-    tally[:, HIGH] = LEAST
+    tally[:, HIGH] = INITIAL_PEAK
     acc[:] = 0.0
 
 
@@ -81,12 +81,12 @@ def _exponentials(x):
 @compiled_without_nan
 def _extremes(scores, z, groups, g):
     """Return the lowest and highest score of group g and its highest z, which are meaningless if a score is NaN."""
-    low, high, top = math.inf, LEAST, LEAST
+    low, high, top = math.inf, INITIAL_PEAK, INITIAL_PEAK
     for k in range(len(z)):
         inside = groups[k] == g
         low = min(low, scores[k] if inside else math.inf)
-        high = max(high, scores[k] if inside else LEAST)
-        top = max(top, z[k] if inside else LEAST)
+        high = max(high, scores[k] if inside else INITIAL_PEAK)
+        top = max(top, z[k] if inside else INITIAL_PEAK)
     return low, high, top
 
 
@@ -392,7 +392,7 @@ def _norm(x, p):
         s = 0.0
         for j in range(x.shape[0]):
             s += np.float64(x[j]) * x[j]
-        if LEAST_SQUARE <= s <= MOST_SQUARE:
+        if MIN_SQUARE <= s <= MAX_SQUARE:
             return math.sqrt(s)
     return _scaled_norm(x, p)
 

@@ -125,12 +125,12 @@ def _add_code(context, builder, signature, args):
 
 
 @compiled_in_order
-def ascend_lanes(data, indices, indptr, signs, column, offset, order, bend, square, x, W, last, stream, tally, lanes):
+def ascend_lanes(data, indices, indptr, signs, column, offset, order, ridge, square, x, W, last, stream, tally, lanes):
     """Run one epoch over the rows in random order for the label vectors in the columns of `signs`; x, W and `last` change.
 
-    For each of them x_i goes to where Σx - ½‖Σ x_i A_i‖² - ½Σ bend x² is largest, at least 0: `last` is the entry of w that
+    For each of them x_i goes to where Σx - ½‖Σ x_i A_i‖² - ½Σ ridge x² is largest, at least 0: `last` is the entry of w that
     belongs to a constant `column`, and the `offset` is added to scores. A row of sign 0 stays as it is. The tally adds up what
-    each row contributes to P - D = ½‖w - v‖² + Σ C FY and to P when it is visited, where C is 1/(2 bend) and v = w.
+    each row contributes to P - D = ½‖w - v‖² + Σ C FY and to P when it is visited, where C is 1/(2 ridge) and v = w.
     """
     sums, moves = np.zeros(len(lanes), np.float32), np.zeros(len(lanes), np.float32)
     tally[:] = 0.0
@@ -146,10 +146,10 @@ def ascend_lanes(data, indices, indptr, signs, column, offset, order, bend, squa
                 continue
             z = sign * (sums[lane] + column * last[lane] + offset[lane])
             short = max(1.0 - z, 0.0)
-            left = short - bend[i] * own
-            tally[GAP, lane] += 0.5 * left * left / bend[i] + own * max(z - 1.0, 0.0)
-            tally[VALUE, lane] += 0.5 * (own * z + short * short / bend[i])
-            new = np.float32(max(own - (z - 1.0 + bend[i] * own) / (square[i] + bend[i]), 0.0))
+            left = short - ridge[i] * own
+            tally[GAP, lane] += 0.5 * left * left / ridge[i] + own * max(z - 1.0, 0.0)
+            tally[VALUE, lane] += 0.5 * (own * z + short * short / ridge[i])
+            new = np.float32(max(own - (z - 1.0 + ridge[i] * own) / (square[i] + ridge[i]), 0.0))
             if new != own:
                 x[i, lane] = new
                 move = sign * (new - own)

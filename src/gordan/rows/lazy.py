@@ -243,9 +243,9 @@ def _without_index(path: str, asked: dict[str, Any]) -> tuple[tuple[str | int, .
     """Return the columns to drop from every file, and the notices; an index may continue from one file to the next."""
     from gordan.io.index import without_index
     from gordan.io.reading import format_of
-    from gordan.io.table import Wanted
+    from gordan.io.table import Request
 
-    where, wanted = Path(path), Wanted(**asked)
+    where, wanted = Path(path), Request(**asked)
     if where.is_dir() and next(where.glob("*.parquet"), None) is None:
         return wanted.drop, ()
     wanted, notices = without_index(where, "parquet" if where.is_dir() else format_of(where), wanted)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, aligned
-from gordan.blas import blas_has_room, blas_threads
+from gordan.blas import blas_threads, ensure_blas_memory
 from gordan.floats import ieee_floats
 from gordan.memory import fits
 from gordan.rows import reads
@@ -98,7 +98,7 @@ class _Memory(Storage):
         """Return `work`, which multiplies matrices, of these ranges; with several ranges, BLAS is held to one thread."""
 
         def part(lo: int, hi: int) -> Any:
-            blas_has_room()
+            ensure_blas_memory()
             return work(lo, hi)
 
         with blas_threads(0 if len(ranges) > 1 else self.entries * self.d):
@@ -318,7 +318,7 @@ class Dense(_Memory):
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """Return the products, computed by blocks of columns so that rows are not copied as a whole."""
-        blas_has_room()
+        ensure_blas_memory()
         X = self.arrays[0]
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
 

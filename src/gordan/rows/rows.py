@@ -16,7 +16,7 @@ from gordan.rows.storage import Storage, not_finite
 from gordan.rows.threads import available
 
 # If R is below this or above its inverse, float64 has no room for the weights that multiply A/R.
-SMALLEST_RADIUS = 1e-280
+MIN_RADIUS = 1e-280
 
 
 class Softmin(NamedTuple):
@@ -245,7 +245,7 @@ class Rows:
         return float(np.max(norms)) * self.scale
 
     def playable_radius(self, p: float = 2.0) -> float:
-        """Return `radius`, or raise an InputError if it is out of the range of `SMALLEST_RADIUS`."""
+        """Return `radius`, or raise an InputError if it is out of the range of `MIN_RADIUS`."""
         R = self.radius(p)
         if R > 0:
             check_radius(R)
@@ -364,8 +364,8 @@ class Rows:
 
 
 def check_radius(R: float) -> None:
-    """Raise an InputError if the largest norm of a row is out of the range of `SMALLEST_RADIUS`."""
-    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+    """Raise an InputError if the largest norm of a row is out of the range of `MIN_RADIUS`."""
+    if not MIN_RADIUS <= R <= 1 / MIN_RADIUS:
         wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
         raise BeyondFloats(
             f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two"

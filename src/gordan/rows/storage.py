@@ -126,7 +126,7 @@ class Storage(ABC):
         """Return whether every entry of a vector over rows is finite."""
         return bool(np.isfinite(self.to_host(values)).all())
 
-    def repeated(self, scores: Any) -> Array:
+    def tied_rows(self, scores: Any) -> Array:
         """Return the numbers of the rows that share their score with another row, in increasing order, on the host."""
         found = self.to_host(scores)
         values, counts = np.unique(found, return_counts=True)
@@ -226,7 +226,7 @@ class Storage(ABC):
             return None
         return x if np.isfinite(x).all() else None
 
-    def solving(self, H: Array) -> Callable[[Array], Array]:
+    def solver_for(self, H: Array) -> Callable[[Array], Array]:
         """Return a function that maps blocks b to H⁻¹ b approximately, all on the host.
 
         An H that is indefinite because of rounding is made definite.
@@ -351,7 +351,7 @@ class Block(Protocol):
 # by y and the scale, the lowest score and the highest. The highest reveals an overflow, which a weight of zero would hide.
 PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
 # The initial peak on a device, as `LEAST` of `kernels` is in memory: low but not -inf, and representable in float32.
-LEAST_FLOAT32 = -3.0e38
+INITIAL_PEAK_FLOAT32 = -3.0e38
 
 
 class Sums(NamedTuple):

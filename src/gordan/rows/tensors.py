@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import MOST_EXACT_INTEGER, Array
+from gordan.arrays import MAX_EXACT_INTEGER, Array
 from gordan.errors import InputError, MissingExtra
-from gordan.floats import ABOVE, LEAST, U
+from gordan.floats import ABOVE, SMALLEST_SUBNORMAL, U
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 
@@ -64,7 +64,7 @@ def placed(X: Any, device: str | None) -> Any:
     if where.type not in ("cpu", "cuda"):
         raise InputError(f"X is on {where}, which gordan does not support; pass X.cpu(), or a tensor on a CUDA device")
     size = tensor.numel() * tensor.element_size() / 1e9
-    return affordable(lambda: _real(tensor.to(where).resolve_neg()), f"X ({size:.1f} GB)")
+    return within_device_memory(lambda: _real(tensor.to(where).resolve_neg()), f"X ({size:.1f} GB)")
 
 
 def _found(torch: Any, device: str) -> Any:
@@ -101,7 +101,7 @@ def _real(X: Any) -> Any:
     if X.dtype in (torch.int32, torch.uint32):
         return X.to(torch.float64)
     if X.dtype == torch.int64:
-        far = (X > MOST_EXACT_INTEGER) | (X < -MOST_EXACT_INTEGER)
+        far = (X > MAX_EXACT_INTEGER) | (X < -MAX_EXACT_INTEGER)
         if bool(far.any()):
             row, column = (int(i) for i in torch.nonzero(far)[0])
             raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")
@@ -121,7 +121,7 @@ def exact(X: Any) -> Array:
     return exact
 
 
-def affordable(make: Callable[[], Any], what: str) -> Any:
+def within_device_memory(make: Callable[[], Any], what: str) -> Any:
     """Return make(), or raise an InputError if the device has no memory left for `what`."""
     torch = torch_for()
     try:
@@ -134,7 +134,7 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
-def room(device: Any, enough: float) -> int:
+def free_device_memory(device: Any, enough: float) -> int:
     """Return the free bytes of a GPU, including those that torch caches if there are not `enough` without.
 
     Counting the latter takes a millisecond.
@@ -144,7 +144,7 @@ def room(device: Any, enough: float) -> int:
     return free if free >= enough else free + int(cuda.memory_reserved(device) - cuda.memory_allocated(device))
 
 
-class Piece:
+class TensorPiece:
     """Some rows of a tensor for finders: x @ V and x.T @ Q with blocks of float64 vectors or, if `rough`, of float32 vectors.
 
     Rough products multiply in the stored type and add up in float32. If entries have 16 bits, the other factor is rounded to 16
@@ -152,22 +152,22 @@ class Piece:
     rounding errors of weights of rows are as many as the rows, and cancel.
     """
 
-    def __init__(self, X: Any, rough: bool, of: Piece | None = None) -> None:
+    def __init__(self, X: Any, rough: bool, of: TensorPiece | None = None) -> None:
         self.X, self.rough, self._of, self._wide = X, rough and X.element_size() < 8, of, None
 
     @property
-    def T(self) -> Piece:
+    def T(self) -> TensorPiece:
         """The transpose."""
-        return Piece(self.X.T, self.rough, self)
+        return TensorPiece(self.X.T, self.rough, self)
 
     def __matmul__(self, V: Any) -> Any:
         torch = torch_for()
         if not self.rough:
             wide = self._doubled() if self._of is None else self._of._doubled().T
-            return wide @ (V._doubled() if isinstance(V, Piece) else V)
+            return wide @ (V._doubled() if isinstance(V, TensorPiece) else V)
         if self.X.element_size() == 4 or not self.X.is_cuda:
-            return self.X.to(torch.float32) @ (V.X.to(torch.float32) if isinstance(V, Piece) else V)
-        if isinstance(V, Piece):
+            return self.X.to(torch.float32) @ (V.X.to(torch.float32) if isinstance(V, TensorPiece) else V)
+        if isinstance(V, TensorPiece):
             return torch.mm(self.X, V.X, out_dtype=torch.float32)
         size, k = V.abs().amax(0).clamp(min=1e-30), V.shape[1]
         share = V / size
@@ -178,10 +178,10 @@ class Piece:
         found = torch.mm(self.X, torch.cat((high, low), 1), out_dtype=torch.float32)
         return (found[:, :k] + found[:, k:] / SPLIT) * size
 
-    def __rmul__(self, factors: Any) -> Piece:
+    def __rmul__(self, factors: Any) -> TensorPiece:
         """Return the rows times factors, for products of rows with each other; for 16 bits the factors should be near 1."""
         kind = self.X.dtype if self.rough else torch_for().float64
-        return Piece(factors.to(kind) * self.X.to(kind), self.rough)
+        return TensorPiece(factors.to(kind) * self.X.to(kind), self.rough)
 
     def _doubled(self) -> Any:
         """Return the rows in float64, converted once for both products."""
@@ -214,10 +214,10 @@ class TensorBlock(DenseBlock):
         return self._made(lambda: (self._wide * self._there(w)).sum(1)), np.array(self.d)
 
     def dots(self, W: Array) -> tuple[Any, Array]:
-        return affordable(lambda: self._wide @ self._there(W), "a proof"), np.array(self.d)
+        return within_device_memory(lambda: self._wide @ self._there(W), "a proof"), np.array(self.d)
 
     def combined(self, Q: Any) -> Any:
-        return affordable(lambda: self._wide.T @ Q, "a proof")
+        return within_device_memory(lambda: self._wide.T @ Q, "a proof")
 
     def to_storage_f64(self, values: Any) -> Any:
         return values if is_tensor(values) else self._there(np.asarray(values))
@@ -265,7 +265,7 @@ class TensorBlock(DenseBlock):
         return [int(self._made(made))]
 
     def _made(self, make: Callable[[], Any]) -> Array:
-        found: Array = affordable(make, "a proof").cpu().numpy()
+        found: Array = within_device_memory(make, "a proof").cpu().numpy()
         return found
 
     def _there(self, values: Array) -> Any:
@@ -281,10 +281,10 @@ def device_is_ieee(X: Any) -> bool:
     torch = torch_for()
     kind = torch.finfo(X.dtype)
     least = kind.smallest_normal * kind.eps
-    ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [LEAST], [U]))
+    ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [SMALLEST_SUBNORMAL], [U]))
     cases = [
         (X.new_tensor([least]).double(), [least]),
-        (tiny * ones, [LEAST, -LEAST]),
+        (tiny * ones, [SMALLEST_SUBNORMAL, -SMALLEST_SUBNORMAL]),
         (ones + half * ones, [1.0, -1.0]),
         (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
         (ones / 3.0, [1 / 3, -1 / 3]),

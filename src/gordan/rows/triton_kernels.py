@@ -18,10 +18,10 @@ import torch
 import triton
 import triton.language as tl
 
-from gordan.rows.storage import LEAST_FLOAT32
+from gordan.rows.storage import INITIAL_PEAK_FLOAT32
 
 # The peak before any row has been seen.
-LEAST = tl.constexpr(LEAST_FLOAT32)
+INITIAL_PEAK_FLOAT32 = tl.constexpr(INITIAL_PEAK_FLOAT32)
 
 
 class Plan(NamedTuple):
@@ -94,7 +94,7 @@ def softmin(
         j = c * COLUMNS + tl.arange(0, COLUMNS)
         w = w + (tl.load(v + j, mask=j < d, other=0.0),)
         sums = sums + (tl.zeros([ROWS, COLUMNS], narrow),)
-    peak, low = tl.full([ROWS], LEAST, wide), tl.full([ROWS], float("inf"), wide)
+    peak, low = tl.full([ROWS], INITIAL_PEAK_FLOAT32, wide), tl.full([ROWS], float("inf"), wide)
     total, signed = tl.zeros([ROWS], narrow), tl.zeros([ROWS], narrow)
     first, last = 0, n
     if GROUPS > 1:
@@ -180,10 +180,10 @@ def merge(
     """
     g, groups = tl.program_id(1), tl.num_programs(1)
     tally += g * parts
-    top = tl.full([], LEAST, tl.float64)
+    top = tl.full([], INITIAL_PEAK_FLOAT32, tl.float64)
     if WEIGHED:
         part = tl.arange(0, EVERY)
-        peak = tl.load(tally + part, mask=part < parts, other=LEAST).to(tl.float64)
+        peak = tl.load(tally + part, mask=part < parts, other=INITIAL_PEAK_FLOAT32).to(tl.float64)
         top = tl.max(peak, 0)
         if tl.program_id(0) == 0:
             factor = tl.exp(peak - top)
@@ -201,7 +201,7 @@ def merge(
         i = start + tl.arange(0, PARTS)
         shrink = tl.full([PARTS], 1.0, tl.float64)
         if WEIGHED:
-            shrink = tl.exp(tl.load(tally + i, mask=i < parts, other=LEAST).to(tl.float64) - top)
+            shrink = tl.exp(tl.load(tally + i, mask=i < parts, other=INITIAL_PEAK_FLOAT32).to(tl.float64) - top)
         where = acc + (g * parts + i).to(tl.int64)[:, None] * d + j[None, :]
         tile = tl.load(where, mask=(i < parts)[:, None] & (j < d)[None, :], other=0.0).to(tl.float64)
         sums += tile * shrink[:, None]

@@ -18,11 +18,11 @@ from gordan.deadlines import SLOW_ENTRY
 from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
-NO_CAPS, NO_BEND = np.array([np.inf]), np.zeros(1)
+NO_CAPS, NO_RIDGE = np.array([np.inf]), np.zeros(1)
 # Squared lengths are raised to this before they divide a step: full steps for shorter rows would overflow.
-SMALLEST_SQUARE = 1e-150
+MIN_SQUARE = 1e-150
 # The preconditioner raises squared lengths to this share of their mean.
-SMALLEST_SHARE_OF_MEAN = 1e-3
+MIN_SHARE_OF_MEAN = 1e-3
 # With a deadline, the clock is checked after about this many seconds of epochs.
 SECONDS_PER_CHECK = 0.02
 # The number of steps of conjugate gradients between two calls of `go_on`.
@@ -48,14 +48,14 @@ class EpochStats(NamedTuple):
 class Offset(NamedTuple):
     """An additional column of A with entries `column` · sides_i, sides_i = ±1 (int8); sides_i · `offset` is added to A_i·w."""
 
-    sides: Array
+    signs_of_column: Array
     column: float
     offset: float = 0.0
 
 
 @dataclass(eq=False)
 class Ascent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ ridge x², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
     Rows are visited in random order, and x_i moves to its best value. A row at a bound whose gradient is beyond the violations of
     the last epoch is shrunk: it is not visited until `unshrink` is called (as in LIBLINEAR). w has one entry more than A has
@@ -68,7 +68,7 @@ class Ascent:
     x: Array
     w: Array
     caps: Array | None = None
-    bend: Array | None = None
+    ridge: Array | None = None
     intercept: Offset | None = None
     deadline: float = math.inf
     # the order of the rows, of which the first shrinking[0] are active; and the violations beyond which a row may be shrunk
@@ -95,13 +95,13 @@ class Ascent:
         from gordan.rows.ascent import ascend
 
         rows = self.rows
-        sides, column, offset = self.intercept or (rows.signs, 0.0, 0.0)
-        steps = np.where(self.squares > 0, np.maximum(self.squares, SMALLEST_SQUARE), 1.0) + column * column
+        signs_of_column, column, offset = self.intercept or (rows.signs, 0.0, 0.0)
+        steps = np.where(self.squares > 0, np.maximum(self.squares, MIN_SQUARE), 1.0) + column * column
         w = self.w
         if rows.constant:  # the constant column of A plays the role of the additional column
-            sides, column, w = rows.signs, rows.scale * rows.constant, w[:-1]
+            signs_of_column, column, w = rows.signs, rows.scale * rows.constant, w[:-1]
         caps, tally = NO_CAPS if self.caps is None else self.caps, np.array([0.0, math.inf, -math.inf, 0.0, 1.0])
-        bend = NO_BEND if self.bend is None else self.bend
+        ridge = NO_RIDGE if self.ridge is None else self.ridge
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
         first = epochs if math.isinf(self.deadline) else int(SECONDS_PER_CHECK / (SLOW_ENTRY * rows.entries))
@@ -109,8 +109,8 @@ class Ascent:
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
             stopped = kernel(
-                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.shrinking, caps, bend, steps,
-                self.x, w, piece, until_separated, reflect, quiet, stream, tally,
+                _arrays(rows), rows.signs, rows.scale, signs_of_column, column, offset, self.order, self.shrinking, caps, ridge,
+                steps, self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])
             if stopped:  # perhaps in the last epoch of the piece
@@ -162,7 +162,7 @@ def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradi
 
     kernel: Any = level
     i, groups, mass = face.i, face.groups, face.mass
-    share = 1.0 / np.maximum(face.squares, SMALLEST_SHARE_OF_MEAN * float(np.mean(face.squares)) + SMALLEST_SQUARE)
+    share = 1.0 / np.maximum(face.squares, MIN_SHARE_OF_MEAN * float(np.mean(face.squares)) + MIN_SQUARE)
     missing = mass - np.bincount(groups, weights=z, minlength=len(mass))
     z += share * (missing / np.bincount(groups, weights=share, minlength=len(mass)))[groups]
     here, visited = _narrowed(rows, i)

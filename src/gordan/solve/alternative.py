@@ -34,13 +34,13 @@ class Separator:
 
 
 @dataclass(frozen=True)
-class Balance:
+class CancellingWeights:
     """Positive integers without a common divisor, by row, with Σ weights[i] M_i = 0."""
 
     weights: dict[int, int]
 
 
-def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator | Balance | None:
+def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator | CancellingWeights | None:
     """Decide the alternative for the rows M, lists of `fmpq`, by Bland's rule, which cannot cycle; None if the time runs out."""
     m, k = len(M), len(M[0])
     columns = [fmpq_mat(k + 1, 1, [*row, fmpq(1)]) for row in M]
@@ -60,9 +60,9 @@ def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator
     return None
 
 
-def _balance_in(basis: list[int], x: Any, m: int) -> Balance:
+def _balance_in(basis: list[int], x: Any, m: int) -> CancellingWeights:
     """Return the weights of those of the m rows that are in the basis."""
-    return Balance(exact.coprime({row: x[i, 0] for i, row in enumerate(basis) if row < m and x[i, 0] > 0}))
+    return CancellingWeights(exact.coprime({row: x[i, 0] for i, row in enumerate(basis) if row < m and x[i, 0] > 0}))
 
 
 def reading_seconds(problem: Problem, rows: Any, intercept: Intercept, deadline: Deadline) -> float:
@@ -90,7 +90,7 @@ def solving_seconds(square: Any, deadline: Deadline) -> float:
     return PREDICTION_SAFETY * (time.perf_counter() - begin) * float(r / PROBED_ROWS) ** 3
 
 
-def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Balance | None:
+def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> CancellingWeights | None:
     """Return the balance of these integer rows, if it is unique up to scale and has no negative weight.
 
     Rows of weight 0 are left out of it: there are some where an entry of p is positive in floats and 0 in exact arithmetic.
@@ -100,7 +100,7 @@ def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Ba
     """
     count = len(M)
     if count == 1:
-        return None if any(M[0]) else Balance({0: 1})
+        return None if any(M[0]) else CancellingWeights({0: 1})
     first, last = fmpz_mat(M[:-1]), M[-1]
     columns = exact.pivots(first)
     if len(columns) != count - 1:
@@ -114,7 +114,7 @@ def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Ba
     weights = {i: solved[i, 0] for i in range(count - 1) if solved[i, 0] != 0}
     if min(weights.values(), default=fmpq(0)) < 0:
         return None
-    answer = Balance(exact.coprime({**weights, count - 1: fmpq(1)}))
+    answer = CancellingWeights(exact.coprime({**weights, count - 1: fmpq(1)}))
     whole = fmpz_mat([[answer.weights.get(i, 0) for i in range(count)]]) * fmpz_mat(M)
     return answer if not any(whole[0, j] for j in range(whole.ncols())) else None
 

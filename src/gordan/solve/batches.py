@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import blas_has_room, blas_threads, scipy_linalg
+from gordan.blas import blas_threads, ensure_blas_memory, scipy_linalg
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
@@ -29,10 +29,10 @@ from gordan.ledger.question import Budget
 from gordan.ledger.table import TableEvidence
 from gordan.losses import Loss
 from gordan.memory import fits
-from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
+from gordan.rows import MIN_RADIUS, Rows, available, in_threads
 from gordan.solve import block_ascent, block_newton, overlapping
 from gordan.solve.cancelling import dependence, in_floats
-from gordan.solve.interior import LIGHT, MAX_STEPS, STEP_TO_BOUNDARY, Coordinates
+from gordan.solve.interior import MAX_STEPS, NEGLIGIBLE_INTERIOR_WEIGHT, STEP_TO_BOUNDARY, Coordinates
 from gordan.solve.loss_newton import PART, Interrupted
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.minimizing import EPOCHS
@@ -64,13 +64,13 @@ class Tuning:
     # What is added to the diagonal of the equations, relative to it, so that they are never singular.
     ridge: float = overlapping.RIDGE
     # Weights below this share of the largest count as 0.
-    light: float = overlapping.LIGHT
+    light: float = overlapping.NEGLIGIBLE_NEWTON_WEIGHT
     # A step for a loss is the last if its predicted gain is at most this share of the tolerance: the next would square the gap.
     gain_share: float = 0.1
 
 
 TUNING = Tuning()
-Spent = Callable[[], bool]
+StopCheck = Callable[[], bool]
 
 
 def applies(problem: Problem, intercept: Intercept) -> bool:
@@ -78,7 +78,7 @@ def applies(problem: Problem, intercept: Intercept) -> bool:
     n, c = problem.X.n, intercept.columns(problem.X.d)
     small = c <= TUNING.max_columns and n * c <= TUNING.max_entries
     norms = problem.X.norms
-    sized = SMALLEST_RADIUS <= float(np.max(norms)) <= 1 / SMALLEST_RADIUS
+    sized = MIN_RADIUS <= float(np.max(norms)) <= 1 / MIN_RADIUS
     return small and sized and fits(8.0 * 16 * TUNING.stack_entries * available())
 
 
@@ -112,7 +112,7 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
     separators = np.full((len(at), few.B.shape[1]), math.nan)
 
     def decide(lo: int, hi: int) -> None:
-        blas_has_room()
+        ensure_blas_memory()
         if not solver.spent():
             separators[lo:hi] = solver.decide(at[lo:hi], propose=not all_or_none)
 
@@ -235,7 +235,7 @@ def _over_all_rows(p: Array, own: Array | None, n: int) -> Array:
 
 
 @np.errstate(all="ignore")
-def alternatives(rows: Stack, Y: Array, spent: Spent) -> tuple[Array, Array, Array]:
+def alternatives(rows: Stack, Y: Array, spent: StopCheck) -> tuple[Array, Array, Array]:
     """Return for each row of signs Y (m × n, 0 leaves a row out) a z or a p, NaN or 0 for the other, and the number of steps.
 
     z has y_i B_i·z > 0 for all rows that count; p are weights of rows that cancel.
@@ -385,7 +385,7 @@ class Solver:
 
 @np.errstate(all="ignore")
 def widest(
-    rows: Stack, least: Array, ridge: Array, Y: Array, start: Array, enough: float, spent: Spent
+    rows: Stack, least: Array, ridge: Array, Y: Array, start: Array, enough: float, spent: StopCheck
 ) -> tuple[Array, Array, Array]:
     """Return for each row of signs Y the z of least Σ ridge z² with y_i B_i·z ≥ least_i, its p, and the number of steps.
 
@@ -412,7 +412,7 @@ def widest(
         before[todo] = gap
         todo, rows, z, p, s = todo[go], rows.those(go), z[go], p[go], s[go]
     z, p = found
-    return z, np.where((p > LIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0), steps
+    return z, np.where((p > NEGLIGIBLE_INTERIOR_WEIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0), steps
 
 
 def _step(rows: Stack, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -476,7 +476,7 @@ def least_losses(
         if budget.spent:
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
-        table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
+        table = block_newton.LossTable(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
         spent = (lambda: budget.spent) if storage.in_memory else table.spent
         start = found[lo : lo + size].T.copy() if limited and np.isfinite(found[lo : lo + size]).all() else None
         try:
@@ -506,7 +506,7 @@ def rough_planes(problem: Problem, signs: Array, asked: Objectives, budget: Budg
     size = block_newton.block_size(rows, k)
     for lo in range(0, 0 if storage.sparse or not asked.c.any() else k, size):
         Y, c = asked.signs[:, lo : lo + size], storage.to_storage_f64(asked.c)
-        table = block_newton.Table(rows, Y, c, loss, intercept.grouped, deadline=budget.time)
+        table = block_newton.LossTable(rows, Y, c, loss, intercept.grouped, deadline=budget.time)
         part = None if budget.spent else block_newton.part_of(table)
         if part is not None:
             found[lo : lo + size] = _by_passes(part, asked, PART.tol, part.spent)[0].T
@@ -543,7 +543,7 @@ def _in_stacks(
     found, steps = np.full((k, intercept.columns(problem.X.d)), math.nan), np.zeros(k, np.int64)
 
     def stack(lo: int, hi: int) -> None:
-        blas_has_room()
+        ensure_blas_memory()
         W, steps[lo:hi] = _least_loss(A, signs.T[lo:hi].astype(np.float64), asked.loss, asked.c, J, tol, spent)
         found[lo:hi] = intercept.outward(W.T if space is None else space.plane(W.T, refined=2)).T
 
@@ -558,7 +558,7 @@ def _in_stacks(
 
 
 def _by_passes(
-    table: block_newton.Table, asked: Objectives, tol: float, spent: Spent, start: Array | None = None
+    table: block_newton.LossTable, asked: Objectives, tol: float, spent: StopCheck, start: Array | None = None
 ) -> tuple[Array, Array, Objectives]:
     """Return the planes and steps of a block of label vectors, and the objectives with the smoothing of a hinge."""
     intercept, start = asked.intercept, None if start is None else asked.intercept.inward(start)
@@ -582,7 +582,7 @@ def _shares_passes(problem: Problem, d: int) -> bool:
 
 
 @np.errstate(all="ignore")
-def _least_loss(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent: Spent) -> tuple[Array, Array]:
+def _least_loss(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent: StopCheck) -> tuple[Array, Array]:
     """Minimize ½wᵀJw + Σ c_i ℓ(y_i A_i·w) by Newton's method, for all rows of signs Y together; return w and the steps."""
     d, rows = A.shape[1], Stack(A[None])
     w, z, used = np.zeros((len(Y), d)), np.zeros(Y.shape), Y != 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.intercepts import Intercept
-from gordan.ledger.optimum import MOST_WEIGHTS
+from gordan.ledger.optimum import MAX_WEIGHTS
 from gordan.ledger.question import Budget
 from gordan.rows import BlockAscent, Rows, available, in_threads, lane_ranges
 
@@ -56,7 +56,7 @@ class Together:
     @property
     def few(self) -> bool:
         """Whether few enough rows have weights for a certificate to state these."""
-        return int((self.alpha > 0).sum(axis=0).max(initial=0)) <= MOST_WEIGHTS
+        return int((self.alpha > 0).sum(axis=0).max(initial=0)) <= MAX_WEIGHTS
 
 
 def ascend_together(rows: Rows, signs: Array, c: Array, intercept: Intercept, tol: float, budget: Budget) -> Together:
@@ -132,10 +132,10 @@ def _finish(ascent: BlockAscent, c: Array, intercept: Intercept) -> tuple[Array,
     for _ in range(TUNING.steps if intercept.exists else 0):
         short = np.maximum(1.0 - y * (scores + b), 0.0)
         slope = penalty * b - 2.0 * np.sum(cost * y * short, axis=0)
-        bend = penalty + 2.0 * np.sum(cost * (short > 0), axis=0)
-        step = np.where(bend > 0, -slope / bend, 0.0)
+        curvature = penalty + 2.0 * np.sum(cost * (short > 0), axis=0)
+        step = np.where(curvature > 0, -slope / curvature, 0.0)
         b = b + step
-        if (np.abs(slope) <= TUNING.level * (1.0 + bend)).all():
+        if (np.abs(slope) <= TUNING.level * (1.0 + curvature)).all():
             break
     if intercept.grouped:
         alpha = with_equal_masses(alpha, y)

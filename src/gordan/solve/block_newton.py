@@ -103,7 +103,7 @@ TUNING = Tuning()
 
 
 @dataclass(eq=False)
-class Table:
+class LossTable:
     """The losses of k label vectors.
 
     `rows` come without signs. The columns of signs Y (n × k, where 0 leaves a row out) and C_i are stored where the rows are. For
@@ -153,8 +153,8 @@ class Table:
         if not len(g):
             return g, apart
         if not self.loss.several:
-            return -g / here.bend, apart & (here.bend > 0)
-        step = balancing_step(g, here.bend)
+            return -g / here.curvature_in_b, apart & (here.curvature_in_b > 0)
+        step = balancing_step(g, here.curvature_in_b)
         return step, np.full(len(g), apart.any() and np.isfinite(step).all())
 
     def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False, over_rows: tuple[Any, ...] = ()) -> list[Array]:
@@ -202,7 +202,7 @@ class Point(NamedTuple):
 
     value: Array
     gradient: Array
-    bend: Array
+    curvature_in_b: Array
     mass: Array
     active: Array
 
@@ -223,7 +223,7 @@ def block_size(rows: Rows, k: int) -> int:
 
 @np.errstate(all="ignore")
 def planes(
-    table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None, most: int = TUNING.steps
+    table: LossTable, tol: float, spent: Callable[[], bool], start: Array | None = None, most: int = TUNING.steps
 ) -> tuple[Array, Array]:
     """Minimize ½wᵀJw + Σ c_i ℓ(y_i A_i·w) for each label vector, and return the planes w, as columns, and the steps of each.
 
@@ -239,7 +239,9 @@ def planes(
     return found
 
 
-def _steps(table: Table, tol: float, spent: Callable[[], bool], start: Array | None, most: int) -> Iterator[tuple[Array, Array]]:
+def _steps(
+    table: LossTable, tol: float, spent: Callable[[], bool], start: Array | None, most: int
+) -> Iterator[tuple[Array, Array]]:
     """Yield the planes and the number of their steps, in arrays that change, before each step and at the end."""
     rows, k = table.rows, table.Y.shape[1]
     precondition, W = Preconditioner(table), start
@@ -277,7 +279,7 @@ def _steps(table: Table, tol: float, spent: Callable[[], bool], start: Array | N
             if not spent():
                 precondition.renew(W, todo[far], worth)
             step[:, far], met, precondition.used = _conjugate_gradients(
-                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
+                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, CGLimits(enough, worth, spent)
             )
         last = W[:, todo]
         step = _limited(table, last, step)
@@ -304,7 +306,7 @@ def stated(loss: SmoothHinge) -> float:
 
 
 @np.errstate(all="ignore")
-def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
+def hinge_planes(table: LossTable, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
     """Return planes and steps for the hinge, from smoothed hinges with ever smaller ε, and the one whose widest gap is least.
 
     A row of weight a leaves a gap of Cεa(1-a), and the number of rows with 0 < a < 1 falls with ε, so the whole gap falls as ε².
@@ -335,7 +337,7 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
     return W, steps, loss
 
 
-def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
+def hinge_interval(table: LossTable, W: Array) -> tuple[Array, Array]:
     """Return upper and lower bounds, in floats, on the least value of the hinge, from the planes of a smoothed hinge."""
     every = np.arange(W.shape[1])
     here, rest = table.at(W, every), table.reduce(_corner, W, every)[0]
@@ -343,7 +345,7 @@ def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
     return upper, upper - (0.5 * table.dot(table.J * here.gradient, here.gradient) + rest)
 
 
-def _balance(table: Table, W: Array, todo: Array, here: Point) -> None:
+def _balance(table: LossTable, W: Array, todo: Array, here: Point) -> None:
     """Move b so that both classes have the same mass, without which a plane proves little; `here` is what W[:, todo] has.
 
     Elsewhere than in memory, a pass that looks whether another move is needed may take as long as all passes before it.
@@ -357,7 +359,7 @@ def _balance(table: Table, W: Array, todo: Array, here: Point) -> None:
         here = table.at(W[:, todo], todo)
 
 
-def _from_part(table: Table, tol: float, spent: Callable[[], bool], precondition: Preconditioner) -> Array:
+def _from_part(table: LossTable, tol: float, spent: Callable[[], bool], precondition: Preconditioner) -> Array:
     """Return the planes of a random part of the rows if there are many rows per column, else 0; prepare the preconditioner."""
     rows, k = table.rows, table.Y.shape[1]
     zero = np.zeros((rows.d, k))
@@ -376,7 +378,7 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool], precondition
     return W
 
 
-def part_of(table: Table) -> Table | None:
+def part_of(table: LossTable) -> LossTable | None:
     """Return the losses of a random part of the rows; None if it does not fit in memory or lacks the rows of a label vector."""
     rows, storage = table.rows, table.rows.storage
     i = PART.choose(rows, table.seed)
@@ -391,19 +393,19 @@ def part_of(table: Table) -> Table | None:
     return part if bool((abs(part.Y).sum(0) > 0).all()) else None
 
 
-def _is_large(table: Table) -> bool:
+def _is_large(table: LossTable) -> bool:
     """Return whether C is so large that a plane of part of the rows depends too much on its noise, as in `loss_newton.Part`."""
     return float(np.mean(table.c * table.rows.squares())) > PART.small
 
 
-def _few_count(table: Table, here: Point) -> bool:
+def _few_count(table: LossTable, here: Point) -> bool:
     """Return whether few rows have a second derivative on average, so that label vectors are better solved on few rows each."""
     if table.rows.in_memory or table.loss is not Loss.SQUARED_HINGE or not table.one_by_one:
         return False  # rows in memory have other methods for one label vector; a smoothed hinge gives many more rows a weight
     return float(np.mean(here.active)) <= TUNING.few * table.rows.d
 
 
-def _one_by_one(table: Table, W: Array, todo: Array, here: Point, tol: float, spent: Callable[[], bool]) -> Array:
+def _one_by_one(table: LossTable, W: Array, todo: Array, here: Point, tol: float, spent: Callable[[], bool]) -> Array:
     """Solve these label vectors on few rows each, and return the steps of each; W and `here` are updated where values fall."""
     planes, steps = zip(*(_on_few_rows(table, j, W[:, j], tol, spent) for j in todo), strict=True)
     found = np.column_stack(planes)
@@ -414,7 +416,7 @@ def _one_by_one(table: Table, W: Array, todo: Array, here: Point, tol: float, sp
     return np.array(steps)
 
 
-def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
+def _on_few_rows(table: LossTable, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
     """Return the plane of one label vector, solved on a growing set of rows, and the steps.
 
     The set begins with the rows nearest to w, and rows with a score below 1 are added. If none is left outside, the plane is that
@@ -458,7 +460,7 @@ def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spen
         steps += 1
 
 
-def _limited(table: Table, W: Array, step: Array) -> Array:
+def _limited(table: LossTable, W: Array, step: Array) -> Array:
     """Return the steps from W, shortened where they move a free b too far: a hinge may have no curvature along b."""
     if not table.free:
         return step
@@ -467,7 +469,7 @@ def _limited(table: Table, W: Array, step: Array) -> Array:
     return np.asarray(step * (np.min(factor) if table.loss.several else factor))
 
 
-def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Point, here: Point) -> None:
+def _shorten(table: LossTable, W: Array, todo: Array, step: Array, before: Point, here: Point) -> None:
     """Replace steps of a wrong length, in W and `here`, by multiples with a slope of about 0, by interpolation in one pass."""
     start, end = (table.dot(look.gradient, step) for look in (before, here))
     off = np.flatnonzero(~(np.abs(end) <= TUNING.slope_left * np.abs(start)) & (start < 0))
@@ -498,7 +500,7 @@ class Preconditioner:
     the number of conjugate gradients that the last direction took.
     """
 
-    table: Table
+    table: LossTable
     used: int = 0
     shared: Callable[[Array], Array] = np.array  # a copy
     each: dict[int, Callable[[Array], Array]] = field(default_factory=dict)
@@ -516,7 +518,7 @@ class Preconditioner:
         room = size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
         return dense and room and table.one_by_one and not table.loss.several
 
-    def prepare(self, part: Table, W: Array) -> None:
+    def prepare(self, part: LossTable, W: Array) -> None:
         """Expect of the first direction what is usual at planes W of a part, or take the matrices of a part in memory for all."""
         self.used, rows = TUNING.after_part, part.rows
         if self.table.rows.in_memory or not rows.in_memory or rows.d > NEWTON.most_factorized:
@@ -527,7 +529,7 @@ class Preconditioner:
             if not part.deadline.affords(seconds_for_a_factor(rows, rows.n, part.deadline.pace)):
                 self.each.clear()
                 return
-            self.each[j] = rows.storage.solving(second_moment(rows, np.flatnonzero(h), h[h != 0]) + np.diag(part.J[:, 0]))
+            self.each[j] = rows.storage.solver_for(second_moment(rows, np.flatnonzero(h), h[h != 0]) + np.diag(part.J[:, 0]))
 
     def _affords_a_factor(self, active: int) -> bool:
         """Return whether there is time for a factorization for so many rows, if it is made on this machine."""
@@ -567,7 +569,7 @@ class Preconditioner:
             H = np.block([[H, column], [column.T, np.full((1, 1), rows.constant**2 * mass)]])
         H = H + np.diag(self.table.J[:, 0])
         if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
-            self.shared, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
+            self.shared, self.fresh, self.used = rows.storage.solver_for(H), math.nan, 0
 
     def _renew_each(self, W: Array, todo: Array) -> bool:
         """Make a preconditioner for each of these label vectors; return whether time and the range of floats allow it."""
@@ -581,12 +583,12 @@ class Preconditioner:
                 self.each.clear()
                 return False
             self.hessians[j] = hessian
-            self.each[j] = rows.storage.solving(hessian.products + np.diag(table.J[:, 0]))
+            self.each[j] = rows.storage.solver_for(hessian.products + np.diag(table.J[:, 0]))
         self.fresh, self.used = math.nan, 0
         return True
 
 
-class Effort(NamedTuple):
+class CGLimits(NamedTuple):
     """When conjugate gradients stop: at a residual (as a share of the first), after so many steps, or when the time is up."""
 
     enough: Array
@@ -595,12 +597,12 @@ class Effort(NamedTuple):
 
 
 def _conjugate_gradients(
-    table: Table,
+    table: LossTable,
     W: Array,
     todo: Array,
     gradient: Array,
     precondition: Preconditioner,
-    effort: Effort,
+    effort: CGLimits,
 ) -> tuple[Array, bool, int]:
     """Solve (J + AᵀhA) s = -gradient approximately for each column s.
 
@@ -617,10 +619,10 @@ def _conjugate_gradients(
         if not len(left) or (effort.spent() and (step.any() or not table.rows.in_memory)):
             break
         if h is None:
-            bent = table.reduce(table.work.curved, np.hstack((W[:, left], p)), todo[left], rough=True)
+            weighted_scores = table.reduce(table.work.curved, np.hstack((W[:, left], p)), todo[left], rough=True)
         else:
-            bent = table.reduce(_bent, p, left, rough=True, over_rows=(h,))
-        Hp = J * p + table.columns(*bent)
+            weighted_scores = table.reduce(_hessian_times, p, left, rough=True, over_rows=(h,))
+        Hp = J * p + table.columns(*weighted_scores)
         bend = table.dot(p, Hp)
         t = np.where(bend > 0, rq / bend, 0.0)
         step[:, left] += t * p
@@ -670,14 +672,14 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[An
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z = y * both[:, :k]
-    bent = c * loss.curvature(z, loss.weight(z)) * both[:, k:]
-    return x.T @ bent, bent.sum(0)
+    weighted_scores = c * loss.curvature(z, loss.weight(z)) * both[:, k:]
+    return x.T @ weighted_scores, weighted_scores.sum(0)
 
 
-def _bent(x: Any, h: Any, p: Any, left: Any, loss: Any) -> tuple[Any, ...]:
+def _hessian_times(x: Any, h: Any, p: Any, left: Any, loss: Any) -> tuple[Any, ...]:
     """Return the same as `_curved` for known second derivatives h."""
-    bent = h[:, left] * (x @ p[:-1] + p[-1])
-    return x.T @ bent, bent.sum(0)
+    weighted_scores = h[:, left] * (x @ p[:-1] + p[-1])
+    return x.T @ weighted_scores, weighted_scores.sum(0)
 
 
 def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
@@ -728,9 +730,9 @@ def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple
 def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     Q = softmax(both[:, :k])
-    bent = Q * both[:, k:]
-    bent = c[:, None] * (bent - Q * bent.sum(1)[:, None])
-    return x.T @ bent, bent.sum(0)
+    weighted_scores = Q * both[:, k:]
+    weighted_scores = c[:, None] * (weighted_scores - Q * weighted_scores.sum(1)[:, None])
+    return x.T @ weighted_scores, weighted_scores.sum(0)
 
 
 def _class_moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ def in_floats(
 ) -> Cancelling | None:
     """Return positive weights near p with which these rows cancel up to rounding, and the columns that depend on others.
 
-    Columns in which all of the rows are 0 are left out. None where there are no such weights, no room for the rows, or no time
+    Columns in which all of the rows are 0 are left out. None if there are no such weights, no room for the rows, or no time
     to find the weights and to prove them by the `deadline`.
     """
     pace = deadline.pace
@@ -190,7 +190,7 @@ def dependent_columns(A: Array, constant_last: bool) -> Dependence:
 
 
 def _relation(c: int, factors: dict[int, float], exponents: Array) -> Relation | None:
-    """Return column c minus its factors times the others, in integers; None where the factors are not short fractions."""
+    """Return column c minus its factors times the others, in integers; None if the factors are not short fractions."""
     short = short_factors(factors)
     if short is None:
         return None
@@ -215,7 +215,7 @@ def balance(problem: Problem, support: Array, intercept: Intercept, deadline: De
     """Return positive integer weights with which these rows, or some of them, cancel; None also where time or room is short."""
     from flint import fmpq  # imported here: it takes 50 ms, and separators do not need it
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
+    from gordan.solve.alternative import CancellingWeights, alternative, balance_of_support, reading_seconds
 
     k = intercept.columns(problem.X.d)
     if not exact.numbers_fit(len(support) * k):
@@ -231,7 +231,7 @@ def balance(problem: Problem, support: Array, intercept: Intercept, deadline: De
     cheap = len(support) <= MAX_PIVOTED_ROWS and len(support) * k * k * digits <= MAX_PIVOTED_DIGITS
     if answer is None and cheap and has_room(len(support), k):
         answer = alternative([[fmpq(x) for x in row] for row in M], deadline)
-    return by_row(answer.weights, support, exponents) if isinstance(answer, Balance) else None
+    return by_row(answer.weights, support, exponents) if isinstance(answer, CancellingWeights) else None
 
 
 def has_room(m: int, k: int) -> bool:
@@ -270,7 +270,7 @@ def few_rows(S: Array, p: Array, deadline: Deadline = UNLIMITED) -> Array | None
     """Return rows S_i, one more than there are columns, that cancel if all rows do with weights p > 0 (Carathéodory).
 
     One row after the other passes its weight to the rows of a basis. If the weight of one of these falls to 0 first, the two rows
-    are exchanged. None where the time runs out.
+    are exchanged. None if the time runs out.
     """
     k, r = S.shape
     if not deadline.affords(deadline.pace.cancelling(k, r)):

@@ -13,7 +13,7 @@ from flint import fmpq
 from gordan.arrays import Array, times_powers
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.certificates import exact
-from gordan.certificates.verified import Scores, nonnegative_combinations
+from gordan.certificates.verified import ScoreProver, nonnegative_combinations
 from gordan.deadlines import DENSE_GRAM, Deadline
 from gordan.memory import fits
 from gordan.solve.alternative import Separator, alternative
@@ -83,7 +83,7 @@ class _KnownSigns:
 
     @cached_property
     def decide(self) -> _Exactly | _FromCentre | None:
-        """The search for one coordinate, made when it is first needed; None where there is no room or time for it."""
+        """The search for one coordinate, made when it is first needed; None if there is no room or time for it."""
         strict = np.flatnonzero(self.found.signs > 0)
         if decided_at_once(len(strict), self.found.dimension):
             return _Exactly(self.found, strict)
@@ -99,7 +99,7 @@ class _KnownSigns:
         return bool(self.positive[j] and self.negative[j])
 
     def decided(self, j: int, sign: int) -> bool | None:
-        """Return whether coordinate j has this sign throughout; None where that could not be decided."""
+        """Return whether coordinate j has this sign throughout; None if that could not be decided."""
         turned = (*self.found.w[:j], -sign, *self.found.w[j + 1 :])
         if not self.full and (self.found.cone.signs(turned) >= 0).all():  # a step in one coordinate is enough
             self._add(turned)
@@ -170,7 +170,7 @@ class _FromCentre:
         self.same: set[int] = set()
         self.proves = self.cone.scores if self.full else None
         if self.proves is not None and len(strict) < len(found.signs):  # the other rows are zero
-            self.proves = Scores(self.G)
+            self.proves = ScoreProver(self.G)
         if self.proves is None:
             self._to_centre()
         else:
@@ -187,7 +187,7 @@ class _FromCentre:
         self.rows, self.held = rows, self.G if len(rows) == len(self.G) else self.G[rows]
 
     def _metric(self, c: Array) -> tuple[Array, Array] | None:
-        """Return DG and the diagonal of D, for the working set; None where c is on the boundary in floats, or the time is up."""
+        """Return DG and the diagonal of D, for the working set; None if c is on the boundary in floats, or the time is up."""
         with np.errstate(all="ignore"):
             D = 1 / (self.held @ c)
             M = self.held * D[:, None]
@@ -212,7 +212,7 @@ class _FromCentre:
         self.centre = c if (self.G @ c > 0).all() else self.centre
 
     @np.errstate(all="ignore")
-    def _together(self, proves: Scores) -> None:
+    def _together(self, proves: ScoreProver) -> None:
         """Decide the coordinates for which projections find a vector of C with the other sign, or a combination of rows."""
         triangular = partial(scipy_linalg().solve_triangular, lower=True, overwrite_b=True, check_finite=False)
         open_, local = np.flatnonzero(self.centre), self._local()
@@ -246,7 +246,7 @@ class _FromCentre:
         metric = self._metric(self.centre)
         return None if metric is None else (*metric, factorized(metric[0].T @ metric[0]))
 
-    def _in_one_step(self, proves: Scores, open_: Array, factor: tuple[Array, Array]) -> Array:
+    def _in_one_step(self, proves: ScoreProver, open_: Array, factor: tuple[Array, Array]) -> Array:
         """Return the coordinates that are still open after a step from the centre, along -u, which may lead to the other sign."""
         c = self.centre
         U = solved(factor, np.diag(np.sign(c))[:, open_])
@@ -260,7 +260,7 @@ class _FromCentre:
 
     @np.errstate(all="ignore")
     def _by_steps(self, j: int, sign: int) -> Any:
-        """Return True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
+        """Return True, or a vector of C with the other sign, by steps of affine scaling; None if neither is proved."""
         target, c = sign * self.Q[j], self.inside.get(j, self.centre)
         for _ in range(MAX_STEPS):
             metric = self._metric(c)

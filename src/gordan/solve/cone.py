@@ -16,7 +16,7 @@ from gordan.arrays import Array, is_sparse
 from gordan.blas import blas_threads
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
-from gordan.certificates.verified import Scores, independent, signed_rows
+from gordan.certificates.verified import ScoreProver, independent, signed_rows
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.memory import fits
@@ -49,7 +49,7 @@ class Cone:
     deadline: Deadline = UNLIMITED
 
     def program(self, costs: Array, **constraints: Any) -> Any:
-        """Return the solution of a linear program by HiGHS; None where it has none, or the time is up."""
+        """Return the solution of a linear program by HiGHS; None if it has none, or the time is up."""
         if self.deadline.passed:
             return None
         from scipy.optimize import linprog
@@ -106,12 +106,12 @@ class Cone:
         return sp.csr_array(A @ sp.diags_array(s)) if sparse else A * s, e, s
 
     @cached_property
-    def scores(self) -> Scores | None:
-        """A prover of the signs of products with `floats`; None where scaling has lost entries or digits of A."""
+    def scores(self) -> ScoreProver | None:
+        """A prover of the signs of products with `floats`; None if scaling has lost entries or digits of A."""
         F, A = self.floats[0], self.problem.storage.plain()
         if self.k < self.intercept.columns(self.problem.X.d):
             A = A[:, [j for j in self.columns if j < self.problem.X.d]]
-        found = Scores(F)
+        found = ScoreProver(F)
         stored, entries = (np.count_nonzero(each.data if is_sparse(each) else each) for each in (F, A))
         constant = F.shape[0] if self.intercept.exists and self.problem.X.d in self.columns else 0
         return found if found.in_range and stored == entries + constant else None
@@ -133,7 +133,7 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
     """Return the columns of [X, 1] that are independent and on which all others depend.
 
     These are the first possible ones, where the constant comes before all others. They are found exactly, unless it is proved in
-    floats that all columns are independent. None where that would take too long or too much memory.
+    floats that all columns are independent. None if that would take too long or too much memory.
     """
     n, k = problem.X.n, intercept.columns(problem.X.d)
     if min(n, k) > MAX_COLUMNS:
@@ -179,7 +179,7 @@ def _all_independent(problem: Problem, chosen: Array, intercept: Intercept) -> b
 
 
 def _outside_span(problem: Problem, intercept: Intercept, null: Any, deadline: Deadline) -> Array | None:
-    """Return which rows are outside the span with this null space, at least some if there are any; None where time is short.
+    """Return which rows are outside the span with this null space, at least some if there are any; None if time is short.
 
     A random combination of the null vectors finds some at once; each null vector is needed to see that there are none.
     """

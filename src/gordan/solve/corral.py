@@ -189,7 +189,7 @@ def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
     for g in range(count):
         if sums[g, g] == 0.0:
             continue
-        regular, level = _level(sums, missing, g, count - 1 - g)
+        regular, level = _group_level(sums, missing, g, count - 1 - g)
         if not regular:
             return False
         for k in range(m):
@@ -198,7 +198,7 @@ def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
 
 
 @compiled_in_order
-def _level(sums, missing, g, h):
+def _group_level(sums, missing, g, h):
     """Return whether the equations for the levels are regular, and the level of group g; h is the other group, or g."""
     if h == g or sums[h, h] == 0.0:
         return True, missing[g] / sums[g, g]

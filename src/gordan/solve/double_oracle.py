@@ -18,13 +18,13 @@ from gordan.deadlines import SLOW_CELL, UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
-from gordan.geometry.sets import fill_order, level
+from gordan.geometry.sets import fill_level, fill_order
 from gordan.memory import fits, largest
 from gordan.methods.registry import Guarantee, Limits, Method, check_norm, choose, register
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import ZERO_NORM, PNormGame
-from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, Equilibrium, FeasibleSet, Gram, Products, Restricted, Stalled
+from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, Equilibrium, FeasibleSet, Gram, Restricted, RowProducts, Stalled
 from gordan.solve.screening import idle
 from gordan.solve.sup_norm import SupNormGame
 
@@ -144,7 +144,7 @@ class WorkingSet(NamedTuple):
         return (self.rows.scores(self.r), dot(self.r, self.r)) if self.r.any() else (np.zeros(self.rows.n), 0.0)
 
 
-class Answer(NamedTuple):
+class GameSolution(NamedTuple):
     """The equilibrium of the working set, its Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp.
 
     `direct` scores are products with the rows themselves, as exact as another pass would make them.
@@ -316,7 +316,7 @@ class DoubleOracle:
         chosen = []
         for g in range(self.n_groups):
             own = np.flatnonzero(self.groups == g)
-            slack = np.abs(scores[own] - level(scores[own], self.caps[own], self.game.p_set.mass))
+            slack = np.abs(scores[own] - fill_level(scores[own], self.caps[own], self.game.p_set.mass))
             share = min(len(own), -(-count // self.n_groups))
             chosen.append(own[np.argpartition(slack, share - 1)[:share]])
         return np.sort(np.concatenate(chosen))
@@ -362,7 +362,7 @@ class DoubleOracle:
             after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
         return after, Round(1.0, None, p, v, output=Output(w, lowest, None), finished=finished)
 
-    def _scores(self, w: Array, inside: Array, answer: Answer) -> Array:
+    def _scores(self, w: Array, inside: Array, answer: GameSolution) -> Array:
         """Return A w.
 
         Where the rows are on other machines, only the scores of the working set and of as many of the lowest rows as may be added
@@ -395,7 +395,7 @@ class DoubleOracle:
         gram = self._grown(state.gram, state.inside, more)
         return state._replace(inside=np.concatenate((state.inside, more)), gram=gram)
 
-    def _next(self, state: State, answer: Answer, p: Array, scores: Array, square: float) -> tuple[State, bool]:
+    def _next(self, state: State, answer: GameSolution, p: Array, scores: Array, square: float) -> tuple[State, bool]:
         """Return the next working set, and whether the game is finished: no row outside violates the answer, or gains ceased."""
         rows, inside, found, gram = self.game.rows, state.inside, answer.found, answer.gram
         slack = scores - found.levels[self.groups]
@@ -438,7 +438,7 @@ class DoubleOracle:
 
     # ---- the game on the working set ------------------------------------------------------------------------------------
 
-    def _solve(self, state: State) -> Answer:
+    def _solve(self, state: State) -> GameSolution:
         """Return the equilibrium of the working set, given the rows outside that are held at their caps."""
         rows, inside, norm, m = self.game.rows, state.inside, self.game.norm, len(state.inside)
         held = state.p.copy()
@@ -483,39 +483,39 @@ class DoubleOracle:
         squares = taken.squares() if self.game.rows.reduces else self.norms[inside] ** 2
         return ascended(taken, _without_caps(self.game.p_set, inside), squares, self.seed, self.deadline.at)[0]
 
-    def _by_gram(self, gram: Array, allowed: FeasibleSet, guess: Array, linear: Array, constant: float) -> Answer:
+    def _by_gram(self, gram: Array, allowed: FeasibleSet, guess: Array, linear: Array, constant: float) -> GameSolution:
         game = Restricted(Gram(gram), allowed, linear, constant, self.game.rows.d, self.deadline)
-        return Answer(game.solve(guess, self.tol), gram)
+        return GameSolution(game.solve(guess, self.tol), gram)
 
-    def _by_products(self, working: WorkingSet, squares: Array) -> Answer | None:
-        """Solve by products with the rows; return None where these are so ill-conditioned that a Gram matrix would cost less."""
+    def _by_products(self, working: WorkingSet, squares: Array) -> GameSolution | None:
+        """Solve by products with the rows; return None if these are so ill-conditioned that a Gram matrix would cost less."""
         m, entries = working.rows.n, working.rows.entries
         budget = game_multiplications(working.rows, m) if m <= MAX_WORKING_SET else math.inf
         if not self._solved_by_products(m):
             budget = min(budget, MAX_PRODUCTS_PER_ENTRY * entries)
-        products = Products(working.rows, squares, budget, self.deadline)
+        products = RowProducts(working.rows, squares, budget, self.deadline)
         game = Restricted(products, working.allowed, *working.outside(), self.game.rows.d, self.deadline)
         try:
-            return Answer(game.solve(working.guess, self.tol), direct=True)
+            return GameSolution(game.solve(working.guess, self.tol), direct=True)
         except Stalled:
             return None
 
-    def _in_norm(self, working: WorkingSet, room: bool, near: bool) -> Answer:
+    def _in_norm(self, working: WorkingSet, room: bool, near: bool) -> GameSolution:
         """Solve in a norm above 2."""
         rows, allowed, guess, r = working
         if self.game.norm == math.inf:
             found, w = SupNormGame(rows, allowed, r, self.deadline).solve(guess, self.tol)
-            return Answer(found, w=w)
+            return GameSolution(found, w=w)
         if not room:
             return self._unsolved(working)
-        return Answer(PNormGame(rows, allowed, r, self.deadline).solve(self.game.norm, guess, self.tol, near=near))
+        return GameSolution(PNormGame(rows, allowed, r, self.deadline).solve(self.game.norm, guess, self.tol, near=near))
 
-    def _unsolved(self, working: WorkingSet) -> Answer:
+    def _unsolved(self, working: WorkingSet) -> GameSolution:
         """Return the guess, made feasible: there is no room, or no time, for anything better."""
         p = working.allowed.filled(working.guess)
         w = dual_vector(working.rows.combine(p) + working.r, self.game.norm)
         scores = working.rows.scores(w)
-        return Answer(Equilibrium(p, scores, working.allowed.cheapest(scores)[1], False))
+        return GameSolution(Equilibrium(p, scores, working.allowed.cheapest(scores)[1], False))
 
 
 def game_multiplications(rows: Rows, m: int) -> float:
@@ -535,7 +535,7 @@ def max_working_set(rows: Rows, n_groups: int) -> int:
 
 
 def working_set_limit(rows: Rows, n_groups: int) -> int | None:
-    """Return the number of free rows from which other methods must take over; None where the working set can grow."""
+    """Return the number of free rows from which other methods must take over; None if the working set can grow."""
     most = max_working_set(rows, n_groups)
     limited = most < min(rows.n, MAX_WORKING_SET)  # memory is short
     # sparse rows with more columns than the working set has rows need no Gram matrix
@@ -567,18 +567,18 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
     The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
     method of multipliers: the intercept is the multiplier. Caps are relative to the total of x so far.
     """
-    capped, sides = p_set.caps is not None, None if p_set.halves is None else (1 - 2 * p_set.halves).astype(np.int8)
-    column, offset = 0.0 if sides is None else 0.5 * float(np.sqrt(np.mean(squares))), 0.0
+    capped, signs_of_column = p_set.caps is not None, None if p_set.halves is None else (1 - 2 * p_set.halves).astype(np.int8)
+    column, offset = 0.0 if signs_of_column is None else 0.5 * float(np.sqrt(np.mean(squares))), 0.0
     ascent = Ascent(rows, squares, np.zeros(rows.n), np.zeros(rows.d + 1), deadline=deadline)
     total = Total(1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12)) if capped else None
-    stages, epochs, enough = _schedule(rows, sides is not None, capped)
+    stages, epochs, enough = _schedule(rows, signs_of_column is not None, capped)
     for stage in range(stages):
         if time.perf_counter() >= deadline:
             break
         if total is not None and p_set.caps is not None:
-            _cap(ascent, np.asarray(p_set.caps * total.value), column, sides)
-        if sides is not None:
-            ascent.intercept = Offset(sides, column, offset)
+            _cap(ascent, np.asarray(p_set.caps * total.value), column, signs_of_column)
+        if signs_of_column is not None:
+            ascent.intercept = Offset(signs_of_column, column, offset)
         stats = ascent.run_epochs(epochs, seed=seed + stage, quiet=enough)
         offset += column * float(ascent.w[-1])
         quiet = stats.turned <= QUIET_SHARE
@@ -586,7 +586,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
         if quiet if total is None else total.settled:
             break
     scores = rows.scores(ascent.w[:-1])
-    return _distributed(ascent.x, scores if sides is None else scores + offset * sides, ascent.caps, p_set)
+    return _distributed(ascent.x, scores if signs_of_column is None else scores + offset * signs_of_column, ascent.caps, p_set)
 
 
 def _schedule(rows: Rows, free: bool, capped: bool) -> tuple[int, int, float]:
@@ -597,13 +597,13 @@ def _schedule(rows: Rows, free: bool, capped: bool) -> tuple[int, int, float]:
     return (-(-epochs // EPOCHS_PER_STAGE), EPOCHS_PER_STAGE, -1.0) if free else (1, epochs, QUIET_SHARE)
 
 
-def _cap(ascent: Ascent, caps: Array, column: float, sides: Array | None) -> None:
+def _cap(ascent: Ascent, caps: Array, column: float, signs_of_column: Array | None) -> None:
     """Let the ascent go on below these caps, with every row."""
     ascent.caps, x = caps, ascent.x
     if (x > caps).any():
         np.minimum(x, caps, out=x)
         ascent.w[:-1] = ascent.rows.combine(x)
-        ascent.w[-1] = column * float(x @ sides) if sides is not None else 0.0
+        ascent.w[-1] = column * float(x @ signs_of_column) if signs_of_column is not None else 0.0
     ascent.unshrink()
 
 

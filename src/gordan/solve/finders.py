@@ -38,7 +38,7 @@ from gordan.ledger.question import Answerable, Asks, Proposal, Question, paced
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
-from gordan.solve.levelling import by_levelling, levelled
+from gordan.solve.levelling import by_scaling, scaled_question
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.nearest_points import by_nearest_points
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS
@@ -147,11 +147,11 @@ def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bo
 
 
 def _well_scaled(question: Question, evidence: Evidence) -> bool:
-    return _hard_margin(question, evidence) and question.shared(levelled) is None
+    return _hard_margin(question, evidence) and question.shared(scaled_question) is None
 
 
 def _badly_scaled(question: Question, evidence: Evidence) -> bool:
-    return _hard_margin(question, evidence) and question.shared(levelled) is not None
+    return _hard_margin(question, evidence) and question.shared(scaled_question) is not None
 
 
 def _beyond_exact_arithmetic(question: Question, evidence: Evidence) -> bool:
@@ -313,7 +313,7 @@ FINDERS = (
     # working set of at most 6,000 rows. A few rounds for the sign.
     Finder("play", playing.by_playing, sign=_nearly_separable, width=_not_settled),
     # What the finders above and below that work in floats propose for a scaled and centred copy of small, badly scaled data.
-    Finder("levelling", by_levelling, sign=_badly_scaled),
+    Finder("levelling", by_scaling, sign=_badly_scaled),
     # Rows that cancel, of dense data that overlaps, or a plane. At most five rounds of a pass and about eight d × d systems.
     Finder("Newton steps", overlapping.by_newton_steps, sign=_may_overlap),
     # Rows that cancel, where a column is a combination of others except for rounding. The same for a copy of the rows, and an
@@ -356,7 +356,7 @@ def answer(question: Answerable[E], callback: Callable[[E], object] | None = Non
     """
     question = paced(question)
     evidence = question.evidence()
-    search = _Search(question, evidence, callback, set())
+    search = _FinderSearch(question, evidence, callback, set())
     try:
         search.ask(question.asks, narrowing=True)
         if question.asks is Asks.WIDTH:
@@ -369,7 +369,7 @@ def answer(question: Answerable[E], callback: Callable[[E], object] | None = Non
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _FinderSearch:
     """One search through the table, with the names of the finders asked so far.
 
     A class and not a closure: a function that refers to itself would keep X alive until garbage is collected.

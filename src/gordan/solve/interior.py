@@ -34,7 +34,7 @@ VERTEX = 1e-9
 # The plane is taken for the widest when p·s is at most this share of ‖w‖².
 OPTIMAL = 1e-12
 # Weights below this share of the largest are taken for 0: an interior point comes near the boundary and does not reach it.
-LIGHT = 1e-7
+NEGLIGIBLE_INTERIOR_WEIGHT = 1e-7
 # Columns smaller than this, beside rows of length 1, are scaled as if they had this size: the square of a larger factor would
 # hide all other columns.
 MIN_COLUMN_SIZE = 1e-50
@@ -42,7 +42,7 @@ MIN_COLUMN_SIZE = 1e-50
 NEGLIGIBLE = 1e-10
 
 
-class Answer(NamedTuple):
+class InteriorSolution(NamedTuple):
     """A plane w, b that may separate, with weights p that bound the margin; or, without w, weights of rows that may cancel."""
 
     w: Array | None
@@ -105,7 +105,7 @@ class Coordinates:
 
 
 @np.errstate(all="ignore")
-def answers(X: Array, signs: Array, constant: float, free: bool, planes: bool = True) -> list[Answer]:
+def answers(X: Array, signs: Array, constant: float, free: bool, planes: bool = True) -> list[InteriorSolution]:
     """Return planes or weights for rows y_i(x_i, constant) of length at most about 1, the best first; none where floats fail.
 
     The constant is 0 where there is no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w. Without
@@ -114,16 +114,16 @@ def answers(X: Array, signs: Array, constant: float, free: bool, planes: bool = 
     rows = Coordinates.of(X, constant, free)
     B, norms = rows.B * signs[:, None], rows.norms
 
-    def answer(z: Array, p: Array) -> Answer:
+    def answer(z: Array, p: Array) -> InteriorSolution:
         w, b = rows.plane(z)
-        return Answer(w, float(b), p / norms)
+        return InteriorSolution(w, float(b), p / norms)
 
     z, p = _alternative(B)
     if z is not None and not planes:
         return []
     if z is not None:
         return [answer(*_widest(B, 1 / norms, rows.ridge, z)), answer(z, np.zeros(len(B)))]
-    return [] if p is None else [Answer(None, 0.0, p / norms)]
+    return [] if p is None else [InteriorSolution(None, 0.0, p / norms)]
 
 
 def _or_one(sizes: Array) -> Array:
@@ -139,7 +139,7 @@ def _alternative(B: Array) -> tuple[Array | None, Array | None]:
         if np.min(s - cost) > -z[-1]:
             return z[:-1], None
         if float(p @ s) <= VERTEX and np.max(np.abs(p @ B)) <= VERTEX:
-            return None, np.where(p > LIGHT * p.max(), p, 0.0)
+            return None, np.where(p > NEGLIGIBLE_INTERIOR_WEIGHT * p.max(), p, 0.0)
     return None, None
 
 
@@ -154,7 +154,7 @@ def _widest(B: Array, least: Array, ridge: Array, start: Array) -> tuple[Array, 
         if not gap > OPTIMAL or before < gap < 1e-6:  # a small gap that grows is rounding
             break
         before = gap
-    return z, np.where(p > LIGHT * p.max(), p, 0.0)
+    return z, np.where(p > NEGLIGIBLE_INTERIOR_WEIGHT * p.max(), p, 0.0)
 
 
 def _steps(B: Array, ridge: Array, q: Array, c: Array, z: Array, p: Array) -> Iterator[tuple[Array, Array, Array]]:

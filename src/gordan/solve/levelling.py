@@ -42,7 +42,7 @@ EXAMINED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Levelled:
+class ScaledQuestion:
     """The question about the scaled rows 2^-(r_i + c_j) a_ij of the centred points, without intercept.
 
     `rows` and `columns` are the exponents r and c. w and p of the scaled rows are those of A up to powers of two.
@@ -67,9 +67,9 @@ class Levelled:
         return replace(proposal, w=w, b=float(b), p=p)
 
 
-def by_levelling(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
+def by_scaling(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose what the finders that work in floats propose for the scaled rows: interior point, ascent and working set."""
-    level = question.shared(levelled)
+    level = question.shared(scaled_question)
     if level is None:
         return
     inner, x = level.question, None
@@ -82,8 +82,8 @@ def by_levelling(question: Question, evidence: Evidence, decide_sign: Any) -> It
         yield from map(level.back, working_set(inner, x))
 
 
-def levelled(question: Question) -> Levelled | None:
-    """Return the question with scaled rows and columns, centred where there is an intercept; None where floats need neither.
+def scaled_question(question: Question) -> ScaledQuestion | None:
+    """Return the question with scaled rows and columns, centred where there is an intercept; None if floats need neither.
 
     None also where there is no time for it.
 
@@ -120,7 +120,7 @@ def levelled(question: Question) -> Levelled | None:
     by_row, by_column = (np.where(np.isfinite(e), e, 0.0).astype(np.int64) for e in (r, c))
     same = replace(problem, X=Matrix(stored(np.ldexp(A, -(by_row[:, None] + by_column).astype(np.int32)))))
     margin = Margin(same.X, same.signs, Intercept.NONE)
-    return Levelled(question.derived(same, margin), by_row, by_column, centre)
+    return ScaledQuestion(question.derived(same, margin), by_row, by_column, centre)
 
 
 def _suspect_columns(entries: Any, longest: float) -> Array:

@@ -85,7 +85,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartTuning:
     """When part of the rows is solved first, to start from its plane.
 
     That is done with at least `rows_per_column` rows for each column and `least_rows` in all. The part is a `share` of the rows,
@@ -118,7 +118,7 @@ class Part:
         return np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
 
 
-TUNING, PART = Tuning(), Part()
+TUNING, PART = Tuning(), PartTuning()
 
 Weights = Callable[[Array], Array]
 Curvature = Callable[[Array, Array], Array]

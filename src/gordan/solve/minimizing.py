@@ -17,7 +17,7 @@ from gordan.arrays import Array
 from gordan.checkpoint import checkpointed, fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import BeyondFloats
-from gordan.ledger.optimum import MOST_WEIGHTS, LossEvidence, LossQuestion
+from gordan.ledger.optimum import MAX_WEIGHTS, LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
@@ -228,7 +228,7 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
     rows, budget, which = question.rows, question.budget, question.which
     bare = replace(rows, signs=np.ones(rows.n, np.int8))
     labels = rows.signs[:, None] if which is None else (which[:, None] == np.arange(question.vectors)).astype(np.int8)
-    table = block_newton.Table(
+    table = block_newton.LossTable(
         bare,
         rows.storage.to_storage(labels, "y"),
         rows.storage.to_storage_f64(question.c),
@@ -254,7 +254,7 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, decide_sign:
             return
 
 
-def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
+def _by_table(table: block_newton.LossTable, question: LossQuestion, start: Array | None, most: int | None) -> Found:
     """Return the plane of a smooth loss, or those of several classes."""
     W, steps = block_newton.planes(table, question.tol, table.spent, start, block_newton.TUNING.steps if most is None else most)
     if table.free and question.which is not None:
@@ -264,7 +264,7 @@ def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | 
     return Found(W[:, 0] if question.which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
 
 
-def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
+def _smoothed(table: block_newton.LossTable, question: LossQuestion, start: Array | None, most: int | None) -> Found:
     """Return the plane of the smoothed hinge."""
     W, steps, loss = block_newton.hinge_planes(table, question.tol, start, most)
     W = np.where(np.isfinite(W), W, 0.0)
@@ -693,7 +693,7 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     if task.loss.smooth:
         yield from _by_ascent_and_newton(task, w)
         return
-    value, plane, looks = math.inf, np.zeros(task.rows.d), Looks(TUNING.share * task.tol)
+    value, plane, looks = math.inf, np.zeros(task.rows.d), GapSchedule(TUNING.share * task.tol)
     for v, alpha, done in _epochs(task, w, looks):
         upper, lower = task.value(v, task.rows.scores(v)), task.balanced_dual(alpha, v, v)
         if upper < value:
@@ -707,11 +707,13 @@ def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
     if w is not None:
         yield from by_newton(task, w)
         return
-    for v, alpha, done in _epochs(task, None, Looks()):  # a gap that is just small enough is a poor start for Newton's method
+    for v, alpha, done in _epochs(
+        task, None, GapSchedule()
+    ):  # a gap that is just small enough is a poor start for Newton's method
         newton = Newton.start(task.rows, task.free, v, task.time)
         found = replace(_evaluated(task, newton)[0], steps=done)
         near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
-        if near and found.bracket_width > TUNING.share * task.tol and np.count_nonzero(alpha) <= MOST_WEIGHTS:
+        if near and found.bracket_width > TUNING.share * task.tol and np.count_nonzero(alpha) <= MAX_WEIGHTS:
             found = _with_weights(task, newton, alpha, found)
         yield found
         if task.time.passed:
@@ -742,7 +744,7 @@ def _with_weights(task: Task, newton: Newton, alpha: Array, found: Found) -> Fou
 
 
 @dataclass
-class Looks:
+class GapSchedule:
     """The looks at the relative gap of an ascent: the last gap, after how many epochs it was computed, and how many more are
     expected until it has fallen to the `goal`; without a goal, or if it does not fall, this is infinite."""
 
@@ -762,7 +764,7 @@ class Looks:
         return min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time, max(EPOCHS.first, EPOCHS.margin * self.left))
 
 
-def _epochs(task: Task, w: Array | None, looks: Looks) -> Iterator[tuple[Array, Array, int]]:
+def _epochs(task: Task, w: Array | None, looks: GapSchedule) -> Iterator[tuple[Array, Array, int]]:
     """Yield planes Aᵀα of dual coordinate ascent, the weights α and the number of epochs, whenever the gap is looked at.
 
     It starts from the weights of the task if w is given. A free intercept is the multiplier of Σ y α = 0: an additional column

@@ -46,7 +46,7 @@ MAX_STALLED = 2
 HULLS_MEET = 1e-7
 
 
-class Equilibrium(NamedTuple):
+class DeviceEquilibrium(NamedTuple):
     """The p of the working set, how far its scores are above the level of their group (`slack`), w, v = Aᵀp and the levels."""
 
     p: Array
@@ -76,7 +76,7 @@ class Interior:
         self.places = [self.rows.to_storage_f64(np.arange(group.start, group.stop)) for group in self.groups]
         self.identity = self.rows.to_storage_f64(np.eye(rows.d))
 
-    def solve(self, tol: float, deadline: Deadline) -> Equilibrium:
+    def solve(self, tol: float, deadline: Deadline) -> DeviceEquilibrium:
         """Return the equilibrium by Mehrotra's predictor-corrector method.
 
         It ends when p·slack is the share `tol` of ‖Aᵀp‖², when Aᵀp vanishes, or when rounding allows no further step.
@@ -108,7 +108,7 @@ class Interior:
             levels = [level + t * change for level, change in zip(levels, step.levels, strict=True)]
             slack, v = slack + t * step.slack, self.rows.combine(p)
         p = self._feasible(p)
-        return Equilibrium(self.rows.to_host(p), self.rows.to_host(slack), w, self.rows.combine(p), levels)
+        return DeviceEquilibrium(self.rows.to_host(p), self.rows.to_host(slack), w, self.rows.combine(p), levels)
 
     def _factors(self, D: Any) -> tuple[Any, list[Any], list[float], Any]:
         """Return I + Σ over groups of (AᵀDA - f fᵀ/ΣD), with f = AᵀD1 and ΣD of each group, and D."""
@@ -167,7 +167,7 @@ def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) 
     """
     with suppress(BeyondFloats):  # products in float64 overflow or underflow: other finders decide, or report it
         if question.radius > 0:
-            search = _Search(question, evidence)
+            search = _PointSearch(question, evidence)
             yield from search.proposals()
             if search.upper <= HULLS_MEET and not question.sign_alone:
                 decide_sign()
@@ -189,7 +189,7 @@ class _Groups(NamedTuple):
         return cls(of_row, rows.to_storage(of_row), 2, 0.5)
 
 
-class _Search:
+class _PointSearch:
     """A search by games on a working set, with the best bracket so far."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
@@ -263,7 +263,7 @@ class _Search:
         sizes = [int(np.count_nonzero(self.groups.of_row[inside] == g)) for g in range(self.groups.number)]
         return Interior(self.rows.part(inside), sizes, self.groups.mass)
 
-    def _score(self, inside: Array, found: Equilibrium) -> tuple[Array, Array]:
+    def _score(self, inside: Array, found: DeviceEquilibrium) -> tuple[Array, Array]:
         """Return the rows of lowest score with their scores, and update the bracket by what w and p bound the margin by."""
         i, s = self.rows.lowest(found.w, self.count, self.groups.stored)
         length, upper = math.sqrt(dot(found.w, found.w)), math.sqrt(dot(found.v, found.v))
@@ -276,7 +276,7 @@ class _Search:
             self.upper, self.p = upper, (inside, found.p)
         return i, s
 
-    def _violating(self, found: Equilibrium, lowest: tuple[Array, Array], inside: Array) -> Array:
+    def _violating(self, found: DeviceEquilibrium, lowest: tuple[Array, Array], inside: Array) -> Array:
         """Return those of the lowest rows that are below the level of their group and not in the working set."""
         i, s = lowest
         below = i[s < np.array(found.levels)[self.groups.of_row[i]]]

@@ -43,10 +43,10 @@ SUSPECTS_PER_COLUMN, VISITED_PER_COLUMN = 3, 200
 # Columns up to which the d × d system of a step is worth its time.
 MAX_COLUMNS = 3000
 # The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
-FEWEST_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
+MIN_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
 # A sample of sparse rows is taken where they are more than twice this many times the columns, and one of the rows with few
 # columns where they are more than this many times these columns.
-SAMPLED_ROWS_PER_COLUMN, MOST_ROWS_PER_COLUMN = 16, 8
+SAMPLED_ROWS_PER_COLUMN, MAX_ROWS_PER_COLUMN = 16, 8
 # Where there are more than MAX_COLUMNS, C begins at 1 and is multiplied by this whenever the gradient is at most this share of w.
 C_GROWTH, SMALL_GRADIENT = 100.0, 1e-2
 # Rows of norm at most 1 are taken to cancel at this ‖Aᵀp‖. The search ends after this many products with AᵀhA, and this many
@@ -61,7 +61,7 @@ MAX_STEPS, MAX_HALVINGS = 40, 20
 # What is added to the diagonal of the equations, relative to their trace, so that they are never singular.
 RIDGE = 1e-13
 # Weights below this share of the largest count as 0.
-LIGHT = 1e-9
+NEGLIGIBLE_NEWTON_WEIGHT = 1e-9
 # Negative scores below this share of the largest may be rounding.
 NEGLIGIBLE_SCORE = 1e-6
 
@@ -135,7 +135,7 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
         rows /= norms[:, None]
         w, p = _least_loss(rows, question)
         if p is not None:
-            heavy = np.flatnonzero(p > LIGHT * p.max())
+            heavy = np.flatnonzero(p > NEGLIGIBLE_NEWTON_WEIGHT * p.max())
             yield from _cancelling(question, inside[heavy], p[heavy] / norms[heavy])
             return
         if w is None or rounds == 1:
@@ -221,8 +221,8 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
     if not fits(16.0 * COPIES * A.entries):
         return
     for rows, width in _with_few_columns(A.storage.plain()):
-        if len(rows) > MOST_ROWS_PER_COLUMN * width:
-            rows = np.sort(rng.choice(rows, MOST_ROWS_PER_COLUMN * width, replace=False))
+        if len(rows) > MAX_ROWS_PER_COLUMN * width:
+            rows = np.sort(rng.choice(rows, MAX_ROWS_PER_COLUMN * width, replace=False))
         part = A.take(rows).csr()
         kept, columns = _without_pure_columns(part)
         rows = rows[kept]
@@ -240,7 +240,7 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
         norms = np.sqrt((part * part).sum(axis=1))
         _, p = _least_loss(diags_array(1 / norms) @ part, question)
         if p is not None:
-            heavy = np.flatnonzero(p > LIGHT * p.max())
+            heavy = np.flatnonzero(p > NEGLIGIBLE_NEWTON_WEIGHT * p.max())
             yield from _cancelling(question, inside[rows[heavy]], p[heavy] / norms[heavy])
 
 
@@ -276,7 +276,7 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
     last = np.zeros(n, np.int64)
     last[filled] = np.maximum.reduceat(rank[A.indices] * present, A.indptr[filled]) if len(filled) else 0
     counts = np.cumsum(np.bincount(last, minlength=d))  # rows whose last column has at most this rank
-    m = FEWEST_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
+    m = MIN_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
     while m <= min(d, MAX_FEW_COLUMNS):
         enough = np.flatnonzero(counts[m - 1 :] >= ROWS_PER_COLUMN * np.arange(m, d + 1))
         if not len(enough) or m + enough[0] > MAX_FEW_COLUMNS:

@@ -22,7 +22,7 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.methods.registry import Limits
-from gordan.rows import SMALLEST_RADIUS, Rows, of
+from gordan.rows import MIN_RADIUS, Rows, of
 from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
 from gordan.solve.double_oracle import Pointless, double_oracle, game_multiplications, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, proximal_newton
@@ -42,7 +42,7 @@ BRACKET_SHARE = 0.9
 # The round limit of methods that do not declare one.
 MAX_ROUNDS = 100_000
 # The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
-GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
+FALLBACK_METHODS = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points are centred if the norm of their mean is at least this share of R.
 FAR_FROM_ZERO = 0.9
 # A centred copy is made of at most this many entries; this many copies exist at a time.
@@ -99,7 +99,7 @@ def by_newton(question: Question, evidence: Evidence, decide_sign: DecideSign) -
 def by_accelerated_game(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
     """Propose the w and p of an accelerated method, which costs a pass a round, where the working set does not fit in memory."""
     margin, p_set = question.margin, question.p_set
-    method = methods.get(GAMES[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
+    method = methods.get(FALLBACK_METHODS[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
     if margin.robust > 0:
         method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
     trace, centre = evidence.effort.trace, p_set.centre
@@ -319,7 +319,7 @@ class _Playing:
             return raw, radius
         moved = self._centred(mean)
         R = moved.radius(question.margin.norm)
-        return (moved, R) if SMALLEST_RADIUS <= R <= radius else (raw, radius)
+        return (moved, R) if MIN_RADIUS <= R <= radius else (raw, radius)
 
     def _mean(self) -> Array:
         """Return the mean of the points."""

@@ -32,8 +32,8 @@ from gordan.rows import Rows
 
 # Newton steps in a round, and halvings of one.
 MAX_STEPS, MAX_HALVINGS = 30, 12
-# A round ends when ‖Aᵀp - w‖/‖Aᵀp‖ is at most NEAR, or this share of the gap before the round.
-NEAR, GAP_SHARE = 1e-7, 0.03
+# A round ends when ‖Aᵀp - w‖/‖Aᵀp‖ is at most ROUND_TOL, or this share of the gap before the round.
+ROUND_TOL, GAP_SHARE = 1e-7, 0.03
 # The factor by which τ is multiplied after each round.
 TAU_FACTOR = 0.15
 # Rounds without progress before rounding is taken for the reason.
@@ -135,7 +135,7 @@ class ProximalNewton:
         w, scores, tau = state.w, state.scores, state.tau
         parts, levels, value = self._responses(state.centre, state.levels, scores, tau)
         v = self._combination(parts)
-        goal = max(NEAR, GAP_SHARE * state.gap)
+        goal = max(ROUND_TOL, GAP_SHARE * state.gap)
         for _ in range(MAX_STEPS):
             ascent = v - w
             if math.sqrt(dot(ascent, ascent)) <= goal * math.sqrt(dot(v, v)) or self.deadline.passed:
@@ -181,7 +181,7 @@ class ProximalNewton:
         return parts, found, value
 
     def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
-        """Return Newton's direction; None where the Hessian is singular to rounding, or would take too long."""
+        """Return Newton's direction; None if the Hessian is singular to rounding, or would take too long."""
         H, free = self._identity, list[tuple[Any, Any]]()
         for group, part in zip(self.groups, parts, strict=True):
             inner = (part > 0) & (part < group.caps)

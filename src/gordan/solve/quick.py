@@ -43,7 +43,7 @@ def _repeated(storage: Storage) -> Array:
     They include all rows that are equal to others if the device sums every row in the same order; if not, other finders decide.
     """
     r = (_scrambled(np.arange(storage.d)) >> np.uint64(11)) * 2.0**-53 - 0.5
-    return storage.repeated(
+    return storage.tied_rows(
         storage.scores(r[:, None], np.zeros(1), storage.to_storage(np.ones(storage.n, np.int8), "signs"), 1)[:, 0]
     )
 
@@ -73,7 +73,7 @@ def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, i
 
 
 def sample_keys(problem: Problem) -> Array | None:
-    """Return a key for each row from a few of its entries, equal for equal points; None where rows have hardly more entries.
+    """Return a key for each row from a few of its entries, equal for equal points; None if rows have hardly more entries.
 
     The entries of sparse rows, whose columns are sorted and distinct, are chosen by rank; also None if a stored entry is zero.
     """

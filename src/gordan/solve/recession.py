@@ -46,7 +46,7 @@ from gordan.solve.cone import (
     some_rows,
     unscaled,
 )
-from gordan.solve.levelling import levelled
+from gordan.solve.levelling import scaled_question
 
 # benchmarks/overlap.py times what these constants decide.
 
@@ -71,9 +71,9 @@ SAME_SPAN = 1e-9
 class Recession:
     """The cone: w, an integer vector in its relative interior, and p, positive integers by row with Σ p_i A_i = 0.
 
-    The rows of p span the rows on which no vector of C is strict; p is None where the known witness has floats near such p.
+    The rows of p span the rows on which no vector of C is strict; p is None if the known witness has floats near such p.
     `signs` are those of A w. The columns of `face` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in
-    `pivots`; face is None where that is the whole space.
+    `pivots`; face is None if that is the whole space.
     """
 
     cone: Cone
@@ -117,7 +117,7 @@ def by_cone(question: Question, evidence: Evidence, decide_sign: Callable[[], No
     many = not decided_at_once(problem.X.n, len(everything))
     if many:
         few = problem.X.n <= FEW_ROWS_PER_COLUMN * len(everything)
-        if few and overlapping.applies(question) and question.shared(levelled) is None:
+        if few and overlapping.applies(question) and question.shared(scaled_question) is None:
             yield from overlapping.by_newton_steps(question, evidence, decide_sign)
         if not evidence.sign_decided:
             decide_sign()
@@ -152,7 +152,7 @@ def _from_evidence(cone: Cone, full: bool, evidence: Evidence) -> Iterator[Propo
 
 
 def independent(question: Question) -> tuple[int, ...] | None:
-    """Return the columns of A that are independent and on which the others depend; None where that was not examined."""
+    """Return the columns of A that are independent and on which the others depend; None if that was not examined."""
     return independent_columns(question.problem, question.margin.intercept, question.budget.time)
 
 
@@ -162,7 +162,7 @@ def decided_at_once(n: int, k: int) -> bool:
 
 
 def find(cone: Cone) -> Recession | None:
-    """Return the cone by rational arithmetic where the problem is small, otherwise by linear programs; None where both fail."""
+    """Return the cone by rational arithmetic where the problem is small, otherwise by linear programs; None if both fail."""
     n, k = cone.problem.X.n, cone.k
     if decided_at_once(n, k):
         return exactly(cone, np.arange(n), n)
@@ -193,7 +193,7 @@ def _complete(cone: Cone, w: tuple[int, ...]) -> Recession:
 def from_witness(cone: Cone, witness: Certificate) -> Recession | None:
     """Return the cone where the rows of a witness span all rows on some plane, and the w of that plane is strict on the others.
 
-    None where no such w is found.
+    None if no such w is found.
     """
     verified = witness.kind == "verified-witness"
     found = _null_space(cone, witness.dependent) if verified else _null_space_of_rows(cone, witness.rows)
@@ -219,7 +219,7 @@ def from_witness(cone: Cone, witness: Certificate) -> Recession | None:
 
 
 def _null_space_of_rows(cone: Cone, rows: Sequence[int]) -> tuple[Any, list[int]] | None:
-    """Return the null space of these rows, and the pivot coordinates; None where it is large or trivial, or time is short."""
+    """Return the null space of these rows, and the pivot coordinates; None if it is large or trivial, or time is short."""
     if len(rows) < cone.k - MAX_NULL_DIMENSIONS:
         return None
     if not cone.deadline.affords(reading_seconds(cone.problem, rows, cone.intercept, cone.deadline)):
@@ -322,7 +322,7 @@ class _Face:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class ConeGuess:
     """A guess in floats: w for the scaled columns, and rows of Z that span it, of which the first `independent` are so."""
 
     w: Array
@@ -330,7 +330,7 @@ class Split:
     independent: int
 
 
-def by_program(cone: Cone) -> Split | None:
+def by_program(cone: Cone) -> ConeGuess | None:
     """Return the split from linear programs over a growing set of rows; None if rows are still added after MAX_ROUNDS."""
     F, _, _ = cone.floats
     rng = np.random.default_rng(0)
@@ -358,7 +358,7 @@ def by_program(cone: Cone) -> Split | None:
             span, order = _span(dense(F[plane]))
             more = near[_distance_to_span(F, near, span) > SAME_SPAN]
             if not len(more):
-                return Split(w, where[plane[order]], span.shape[1])
+                return ConeGuess(w, where[plane[order]], span.shape[1])
         rows = np.union1d(rows, more[np.argsort(s[more], kind="stable")[: max(100, k)]])
     return None
 
@@ -391,7 +391,7 @@ def _span(rows: Array) -> tuple[Array, Array]:
     return Q[:, :rank], order
 
 
-def completed(cone: Cone, split: Split) -> Recession | None:
+def completed(cone: Cone, split: ConeGuess) -> Recession | None:
     """Return exact p and w from the split, or None: p is solved for on independent rows, given short weights on the others."""
     independent = [int(i) for i in split.on_plane[: split.independent]]
     if not cone.deadline.affords(reading_seconds(cone.problem, independent, cone.intercept, cone.deadline)):
@@ -428,7 +428,7 @@ def _outside(cone: Cone, null: Any, signs: Array) -> Array:
     return outside
 
 
-def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dict[int, int] | None:
+def _balance(cone: Cone, split: ConeGuess, B: Any, exponents: dict[int, int]) -> dict[int, int] | None:
     """Return positive integer weights on the independent rows and few others with which they cancel, or None."""
     if not exponents:
         return {}

@@ -189,7 +189,7 @@ class Stalled(Exception):
 
 
 @dataclass(eq=False)
-class Products:
+class RowProducts:
     """A working set given by products with its rows: conjugate gradients on each face, for thousands of free rows.
 
     `squares` are ‖A_i‖². After `budget` multiplications `Stalled` is raised.
@@ -232,7 +232,7 @@ class Restricted:
     is not settled.
     """
 
-    rows: Gram | Products
+    rows: Gram | RowProducts
     allowed: FeasibleSet
     linear: Array
     constant: float

@@ -94,7 +94,7 @@ def _scores(M: Sequence[Vector], w: Vector) -> Vector:
 def _centred(M: Sequence[Vector], w: Vector | None, allowance: Allowance) -> Vector | None:
     """Return a separator of M, found with rows and columns scaled so that the terms of each score at w are at most about 1.
 
-    None where there is no separator, or the allowance is spent.
+    None if there is no separator, or the allowance is spent.
     """
     if w is None:
         columns, sizes = [fmpq(1)] * len(M[0]), [_power(max(map(abs, row))) for row in M]

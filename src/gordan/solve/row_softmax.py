@@ -115,12 +115,12 @@ class RowSoftmaxNewton:
         size = float(np.vdot(r, Kr)) + float(rb @ rb)
         enough = max(enough, TUNING.forcing * math.sqrt(max(size, 0.0)))
         for _ in range(TUNING.most_cg):
-            bent = self.loss.hessian_product(Kp + pb)
-            Hp, Hb = p + bent, bent.sum(axis=0) * self.free
-            bend = float(np.vdot(Kp, Hp)) + float(pb @ Hb)
-            if not bend > 0:
+            weighted_scores = self.loss.hessian_product(Kp + pb)
+            Hp, Hb = p + weighted_scores, weighted_scores.sum(axis=0) * self.free
+            curvature = float(np.vdot(Kp, Hp)) + float(pb @ Hb)
+            if not curvature > 0:
                 break
-            t = size / bend
+            t = size / curvature
             D, U, b = D + t * p, U + t * Kp, b + t * pb
             r, rb = r - t * Hp, rb - t * Hb
             Kr = self._gram(r)

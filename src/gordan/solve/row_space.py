@@ -20,13 +20,13 @@ from gordan.solve.loss_newton import TUNING as NEWTON
 
 # The largest number of rows whose Gram matrix is factorized, and the smallest number of columns per row for which that saves
 # time.
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 COLUMNS_PER_ROW = 2
 
 
 def few_and_long(n: int, d: int) -> bool:
     """Return whether there are few rows, with so many columns that it saves time to work in the row space."""
-    return n <= MOST_ROWS and d >= COLUMNS_PER_ROW * n
+    return n <= MAX_ROWS and d >= COLUMNS_PER_ROW * n
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.geometry import Simplex
-from gordan.geometry.sets import level
+from gordan.geometry.sets import fill_level
 
 
 def idle(scores: Array, norms: Array, p_set: Simplex, upper: float, lower: float) -> Array:
@@ -27,5 +27,5 @@ def idle(scores: Array, norms: Array, p_set: Simplex, upper: float, lower: float
     found = np.empty(len(scores), dtype=bool)
     for own in p_set.members:
         s, reach = scores[own], r * norms[own]
-        found[own] = s - reach > level(s + reach, None if p_set.caps is None else p_set.caps[own], p_set.mass)
+        found[own] = s - reach > fill_level(s + reach, None if p_set.caps is None else p_set.caps[own], p_set.mass)
     return found

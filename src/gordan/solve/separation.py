@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gordan import rows as rows_
-from gordan.arrays import LEAST_SQUARE, Array, is_sparse, times_powers
+from gordan.arrays import MIN_SQUARE, Array, is_sparse, times_powers
 from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
@@ -267,7 +267,7 @@ def _solved(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium, boo
 
 
 def _grown(inside: Array, p: Array, wrong: Array, most: int, limit: int) -> tuple[Array, Array] | None:
-    """Return the working set with the first of the rows on the wrong side, and its weights; None where there is no room for them.
+    """Return the working set with the first of the rows on the wrong side, and its weights; None if there is no room for them.
 
     Rows without weight are dropped where there would be more than `most`.
     """
@@ -315,7 +315,7 @@ def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Arr
     for scale in columns:
         A = _scaled(A, scale) if is_sparse(A) else A * scale
     squares = np.asarray((A * A).sum(axis=1)).ravel()
-    rows = _to_one(np.where(squares > LEAST_SQUARE, np.sqrt(squares), largest_entries(A, 1)))
+    rows = _to_one(np.where(squares > MIN_SQUARE, np.sqrt(squares), largest_entries(A, 1)))
     for scale in rows:
         A = _scaled(A.T, scale).T if is_sparse(A) else A * scale[:, None]
     if is_sparse(A) or taken.d > min(taken.n, MAX_QR_COLUMNS):
@@ -408,7 +408,7 @@ def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, 
     """Yield integer weights by row with which some of these rows cancel; or float vectors that separate them."""
     from flint import fmpq
 
-    from gordan.solve.alternative import Balance, balance_of_support, reading_seconds
+    from gordan.solve.alternative import CancellingWeights, balance_of_support, reading_seconds
     from gordan.solve.rounding import float_separators
 
     deadline = allowance.deadline
@@ -418,7 +418,7 @@ def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, 
     M = [[fmpq(x) for x in row] for row in rows]
     small = len(M) <= MAX_PIVOTED_ROWS or len(M) * len(M[0]) ** 2 <= MAX_EXACT_SIZE
     answer = balance_of_support(rows, deadline) or (allowance.alternative(M) if small else None)
-    if isinstance(answer, Balance):
+    if isinstance(answer, CancellingWeights):
         yield by_row(answer.weights, chosen, exponents)
     elif answer is not None:
         yield from float_separators(M, allowance)

@@ -120,7 +120,7 @@ class SoftmaxLoss:
 
     def hessian_product(self, U: Array) -> Array:
         """Return the product of the Hessian in the scores with U, C (QU - Q(Q·U))."""
-        return _bent(U, self.Q, self.weights)
+        return _hessian_times(U, self.Q, self.weights)
 
     def line_search(self, line: Line, slope: float, time: Deadline) -> float:
         """Return t > 0 near the minimum along a line from these scores, whose slope at t = 0 is given."""
@@ -333,11 +333,11 @@ class SoftmaxNewton:
 
 def _hessian_product(x: Any, Q: Array, weights: Array, V: Array, b: Any) -> tuple[Array, Array]:
     """Return the share of some rows x in the product of the Hessian with V and b, and in that of a column of ones."""
-    bent = _bent(x @ V + b, Q, weights)
-    return x.T @ bent, bent.sum(0)
+    weighted_scores = _hessian_times(x @ V + b, Q, weights)
+    return x.T @ weighted_scores, weighted_scores.sum(0)
 
 
-def _bent(U: Array, Q: Array, weights: Array) -> Array:
+def _hessian_times(U: Array, Q: Array, weights: Array) -> Array:
     """Return C (QU - Q(Q·U)) for weights C Q."""
     found = U - np.einsum("ij,ij->i", Q, U)[:, None]
     found *= weights

@@ -88,7 +88,7 @@ class SupNormGame:
     def _program(self, columns: Array, size: float) -> tuple[Array, Array, Array] | None:
         """Return p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`.
 
-        None where HiGHS fails, or where there is no room or time for the program.
+        None if HiGHS fails, or where there is no room or time for the program.
         """
         from scipy.optimize import linprog
 

@@ -26,7 +26,7 @@ from gordan.rows import column_names
 from gordan.solve.finders import answer
 from gordan.verdicts import diagnosis_text
 from gordan.verdicts.designs import design_of
-from gordan.verdicts.explaining import COUNTS, Table, explanation
+from gordan.verdicts.explaining import COUNTS, OutcomeTable, explanation
 from gordan.verdicts.formatting import described
 from gordan.verdicts.model_matrix import Design
 from gordan.verdicts.remedies import Remedies
@@ -118,7 +118,7 @@ class Data:
         return replace(found, dropped=self.design.dropped)
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> OutcomeTable:
         """The columns and outcomes, as the explanations need them."""
         made = self.observations
         X = self.problem.storage.plain() if made is None else made.X.storage.plain()
@@ -126,8 +126,8 @@ class Data:
         columns = _names(self.columns, X.shape[1], True)
         outcome, baselines = self.design.names.outcome or "y", self.design.names.baselines
         if made is None:
-            return Table(X, columns, outcome, self.problem.classes, (self.problem.signs > 0).astype(int), baselines)
-        return Table(X, columns, outcome, COUNTS if made.model == "poisson" else made.classes, made.which, baselines)
+            return OutcomeTable(X, columns, outcome, self.problem.classes, (self.problem.signs > 0).astype(int), baselines)
+        return OutcomeTable(X, columns, outcome, COUNTS if made.model == "poisson" else made.classes, made.which, baselines)
 
 
 @dataclass(frozen=True, eq=False)

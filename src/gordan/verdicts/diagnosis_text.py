@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SIGNLESS = "inf: infinite, sign undetermined; the likelihood keeps increasing whether this coefficient goes to +∞ or to -∞."
 # The most names that a sentence lists, and the most lines of the table.
-MOST_NAMES, MOST_LINES = 6, 40
+MAX_NAMES, MAX_LINES = 6, 40
 SEPARATED = ("complete", "quasi-complete")
 
 
@@ -116,7 +116,7 @@ def _outcome(d: Diagnosis) -> str:
     table = d._data.table
     if d.model == "ordinal":
         classes = [*map(str, table.labels)]
-        return f"Order of the classes: {' < '.join(classes[:MOST_NAMES])}{' < …' if len(classes) > MOST_NAMES else ''}."
+        return f"Order of the classes: {' < '.join(classes[:MAX_NAMES])}{' < …' if len(classes) > MAX_NAMES else ''}."
     if d.model == "multinomial":
         return f"Reference: {table.has(0)}."
     return f"Event: {table.has(1)}." if d.model == "logistic" and d.kind in SEPARATED else ""
@@ -144,9 +144,9 @@ def _behaviour(d: Diagnosis) -> str:
 def _table(d: Diagnosis) -> list[str]:
     """Return a line for each coefficient, as R prints them, and an explanation of "inf" where it occurs."""
     rows = d._coefficients
-    width = max((len(name) for name, _, _ in rows[:MOST_LINES]), default=0)
-    shown = [f"{name:<{width}}  {estimate:>9}" for name, estimate, _ in rows[:MOST_LINES]]
-    more = [f"… and {len(rows) - MOST_LINES} more: see to_frame()"] if len(rows) > MOST_LINES else []
+    width = max((len(name) for name, _, _ in rows[:MAX_LINES]), default=0)
+    shown = [f"{name:<{width}}  {estimate:>9}" for name, estimate, _ in rows[:MAX_LINES]]
+    more = [f"… and {len(rows) - MAX_LINES} more: see to_frame()"] if len(rows) > MAX_LINES else []
     signless = [SIGNLESS] if any(estimate == "inf" for _, estimate, _ in rows) else []
     return [f"{'':<{width}}  {'estimate':>9}", *shown, *more, *signless]
 
@@ -216,7 +216,7 @@ def _column(d: Diagnosis, name: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """Join the first few names."""
-    shown = [*names[:MOST_NAMES]]
-    if len(names) > MOST_NAMES:
-        return f"{', '.join(shown)} and {len(names) - MOST_NAMES} more"
+    shown = [*names[:MAX_NAMES]]
+    if len(names) > MAX_NAMES:
+        return f"{', '.join(shown)} and {len(names) - MAX_NAMES} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

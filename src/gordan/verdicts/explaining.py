@@ -20,16 +20,16 @@ from gordan.regressions import Regression
 from gordan.rows import is_missing
 
 # A combination of columns is written out if it has at most so many terms, with factors of at most so many digits.
-MOST_TERMS, MOST_DIGITS = 6, 6
+MAX_TERMS, MAX_DIGITS = 6, 6
 # The most sentences that are written, and the most columns that are examined for them.
-MOST_SENTENCES, MOST_COLUMNS = 8, 200
+MAX_SENTENCES, MAX_COLUMNS = 8, 200
 NO_SIMPLE_REASON = "no single column or level says why; `direction` has a combination of columns that separates"
 # The 0/1 column of a level, as patsy and formulaic name it: the factor, and the level.
 LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?((?:(?!\]:).)+)\]$")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class OutcomeTable:
     """The columns of a design by name, and the outcome of each row as the position of its label in `labels`.
 
     For counts the labels are "= 0" and "> 0". `baselines` are the levels of factors that have no column of their own, where they
@@ -85,7 +85,7 @@ COUNTS = (_Words("= 0"), _Words("> 0"))
 
 
 def explanation(
-    model: str, table: Table, infinite: Mapping[str, int | None], direction: Mapping[str, int], rows: Sequence[int]
+    model: str, table: OutcomeTable, infinite: Mapping[str, int | None], direction: Mapping[str, int], rows: Sequence[int]
 ) -> list[str]:
     """Write sentences that say why these coefficients are infinite.
 
@@ -96,15 +96,15 @@ def explanation(
     separated = [name for name in table.names if _is_infinite(name, model, infinite)]
     sentences: list[str] = []
     covered = np.zeros(len(table.which), bool)
-    for sentence, where in _simple(model, table, separated[:MOST_COLUMNS]):
+    for sentence, where in _simple(model, table, separated[:MAX_COLUMNS]):
         if sentence not in sentences:
             sentences.append(sentence)
             covered |= where
     if not covered[[*rows]].all() or not sentences:
         sentences += _combination(model, table, direction, len(rows))
     sentences = sentences or [NO_SIMPLE_REASON]
-    more = len(sentences) - MOST_SENTENCES
-    return sentences if more <= 0 else [*sentences[:MOST_SENTENCES], f"{more} more sentences of this kind are left out"]
+    more = len(sentences) - MAX_SENTENCES
+    return sentences if more <= 0 else [*sentences[:MAX_SENTENCES], f"{more} more sentences of this kind are left out"]
 
 
 def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> bool:
@@ -112,7 +112,7 @@ def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> b
     return name in infinite or (model == "multinomial" and any(key.split(":", 1)[1] == name for key in infinite if ":" in key))
 
 
-def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
+def _simple(model: str, table: OutcomeTable, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """Find the reasons that lie in one column or in the baseline level of a factor, each with the rows that it is about."""
     reasons = _by_column(model, table, separated)
     alone = _separating(reasons)
@@ -123,13 +123,13 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
     known = {*filter(None, map(_factor, dummies))}
     for name in table.names:  # a level whose column is a combination of the others has no coefficient
         if name not in separated and _factor(name) in known and table.is_dummy(name):
-            yield from _level(model, table, _level_in_words(name, 1.0), table.column(name) == 1)
+            yield from _describe_level(model, table, _level_in_words(name, 1.0), table.column(name) == 1)
     constant = any(map(table.is_constant, separated))
     for factor, names in groups.items():
         yield from _baseline(model, table, factor, names, constant)
 
 
-def _by_column(model: str, table: Table, separated: Sequence[str]) -> dict[str, list[tuple[str, Array]]]:
+def _by_column(model: str, table: OutcomeTable, separated: Sequence[str]) -> dict[str, list[tuple[str, Array]]]:
     """Find the reasons that lie in each of these columns."""
     dummies = [name for name in separated if table.is_dummy(name)]
     groups = _factors(table, dummies)
@@ -139,9 +139,9 @@ def _by_column(model: str, table: Table, separated: Sequence[str]) -> dict[str, 
         if name not in dummies:
             found[name] = [*_thresholds(model, table, name, x)]
             continue
-        found[name] = [*_level(model, table, _level_in_words(name, 1.0), x == 1)]
+        found[name] = [*_describe_level(model, table, _level_in_words(name, 1.0), x == 1)]
         if groups.get(_factor(name)) != [name]:
-            found[name] += _level(model, table, _level_in_words(name, 0.0), x == 0)
+            found[name] += _describe_level(model, table, _level_in_words(name, 0.0), x == 0)
     return found
 
 
@@ -150,13 +150,13 @@ def _separating(reasons: Mapping[str, list[tuple[str, Array]]]) -> list[str]:
     return [name for name, own in reasons.items() if own and np.logical_or.reduce([where for _, where in own]).all()]
 
 
-def separating_columns(model: str, table: Table, infinite: Mapping[str, int | None]) -> list[str]:
+def separating_columns(model: str, table: OutcomeTable, infinite: Mapping[str, int | None]) -> list[str]:
     """Return the columns each of which determines the outcome of every row."""
     separated = [name for name in table.names if _is_infinite(name, model, infinite)]
-    return _separating(_by_column(model, table, separated[:MOST_COLUMNS]))
+    return _separating(_by_column(model, table, separated[:MAX_COLUMNS]))
 
 
-def level_of(table: Table, name: str) -> tuple[str, str, bool] | None:
+def level_of(table: OutcomeTable, name: str) -> tuple[str, str, bool] | None:
     """Return the factor and the level that a 0/1 column stands for, and whether the factor has other columns; None if none.
 
     A name without brackets, as region_B, is that of a level if there are others and no row is in two of them.
@@ -172,7 +172,7 @@ def level_of(table: Table, name: str) -> tuple[str, str, bool] | None:
     return factor, name[len(factor) + 1 :], True
 
 
-def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
+def _describe_level(model: str, table: OutcomeTable, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
     """Say which outcomes the rows of a level have or do not have, where that makes coefficients infinite."""
     alone, absent = _alone(model, table, inside), {*range(len(table.labels))} - {*table.which[inside].tolist()}
     if alone is not None:
@@ -182,7 +182,7 @@ def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tupl
         yield f"none of the {_rows(inside.sum())} with {words} has {what}", inside
 
 
-def _alone(model: str, table: Table, inside: Array) -> int | None:
+def _alone(model: str, table: OutcomeTable, inside: Array) -> int | None:
     """Return the only outcome of these rows, where that makes coefficients infinite; otherwise None.
 
     For counts it must be 0, and for ordered classes the first or the last one.
@@ -192,7 +192,7 @@ def _alone(model: str, table: Table, inside: Array) -> int | None:
     return found[0] if len(found) == 1 and found[0] in ends else None
 
 
-def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
+def _thresholds(model: str, table: OutcomeTable, name: str, x: Array) -> Iterator[tuple[str, Array]]:
     """Say that the value of a column determines the outcome, in all rows or beyond a value that occurs with both outcomes."""
     if model == "poisson":
         yield from _only_in_zeros(table, name, x)
@@ -216,7 +216,7 @@ def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple
             yield ", and ".join(parts), where
 
 
-def _only_in_zeros(table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
+def _only_in_zeros(table: OutcomeTable, name: str, x: Array) -> Iterator[tuple[str, Array]]:
     """Say that a column is at one end of its range wherever the count is positive."""
     held = np.unique(x[table.which == 1])
     if len(held) == 1 and (x != held[0]).any() and ((x >= held[0]).all() or (x <= held[0]).all()):
@@ -238,7 +238,7 @@ def _between(below: Array, above: Array) -> str | None:
     return repr(low)
 
 
-def _baseline(model: str, table: Table, factor: str, names: Sequence[str], constant: bool) -> Iterator[tuple[str, Array]]:
+def _baseline(model: str, table: OutcomeTable, factor: str, names: Sequence[str], constant: bool) -> Iterator[tuple[str, Array]]:
     """Say that the level without a column of its own has one outcome, which makes the coefficients of all others infinite.
 
     With another level as the baseline fewer coefficients can be infinite. If there are two levels, exchanging them can only help
@@ -250,7 +250,7 @@ def _baseline(model: str, table: Table, factor: str, names: Sequence[str], const
     alone, own = _alone(model, table, outside), table.baselines.get(factor)
     if alone is None:
         if len(names) == 1:
-            yield from _level(model, table, f"{factor} = {own}", outside)
+            yield from _describe_level(model, table, f"{factor} = {own}", outside)
         return
     unknown = own is None and not any(map(LEVEL.match, names))  # the columns may be those of all levels
     baseline = f"the baseline level of {factor} (none of {_some(names)})" if own is None else f"{factor} = {own}, the baseline,"
@@ -291,7 +291,7 @@ def baselines(names: Sequence[str], frame: Any) -> dict[str, str]:
     return left
 
 
-def _factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
+def _factors(table: OutcomeTable, dummies: Sequence[str]) -> dict[str, list[str]]:
     """Group 0/1 columns by the factor in their names, where no row is in two levels.
 
     A single column is a factor if its baseline is known.
@@ -323,7 +323,7 @@ def _level_in_words(name: str, value: float) -> str:
     return " and ".join(f"{part[1].strip()} {'=' if value == 1 else '≠'} {part[2]}" for part in filter(None, parts))
 
 
-def _combination(model: str, table: Table, direction: Mapping[str, int], strict: int) -> Iterator[str]:
+def _combination(model: str, table: OutcomeTable, direction: Mapping[str, int], strict: int) -> Iterator[str]:
     """Write the direction as a rule, if it is short enough; `strict` is the number of rows that are strictly on their side."""
     if Regression(model).of_classes:
         return
@@ -331,7 +331,7 @@ def _combination(model: str, table: Table, direction: Mapping[str, int], strict:
     for name, value in direction.items():
         ones = name not in table.names or table.is_constant(name)
         constant, terms = (constant + value, terms) if ones else (constant, terms | ({name: value} if value else {}))
-    if not 0 < len(terms) <= MOST_TERMS or max(map(abs, [constant, *terms.values()])) >= 10**MOST_DIGITS:
+    if not 0 < len(terms) <= MAX_TERMS or max(map(abs, [constant, *terms.values()])) >= 10**MAX_DIGITS:
         return
     rule, at, n = _sum(terms), _number(float(-constant)), len(table.which)
     if model == "poisson":

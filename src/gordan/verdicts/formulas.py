@@ -28,7 +28,7 @@ VARIABLES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))"
 # that may be meant as levels.
 TEXT_TYPES = ("object", "str", "utf8", "large_string")
 NUMERAL = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*")
-MOST_NUMERALS = 10
+MAX_NUMERALS = 10
 # Two counts on the left side of a formula, as R has them.
 CBIND = re.compile(r"cbind\(\s*([^\W\d]\w*)\s*,\s*([^\W\d]\w*)\s*\)")
 # What to write in place of functions of R.
@@ -171,7 +171,7 @@ def _warn_of_numerals(formula: str, data: Any, variables: set[str]) -> None:
     """Warn that numbers are text, as "24,0" is, where each of many becomes a level and no C(…) asks for that."""
     for name in (name for name in data.columns if name in variables and not hasattr(data[name], "cat")):
         values = {*data[name].to_list()} if str(data[name].dtype).lower().startswith(TEXT_TYPES) else ()
-        if len(values) <= MOST_NUMERALS or re.search(rf"C\(\s*`?{re.escape(str(name))}\b", formula):
+        if len(values) <= MAX_NUMERALS or re.search(rf"C\(\s*`?{re.escape(str(name))}\b", formula):
             continue
         if all(isinstance(value, str) and NUMERAL.fullmatch(value) for value in values):
             column = f"data[{name!r}]"

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 # A plane whose objective is more than this times that of w = 0 is discarded: entries of extreme size lead finders astray.
 USELESS = 1.01
 # The most sample weights that a certificate contains; it contains a hash of a larger number.
-MOST_STORED = 100_000
+MAX_STORED = 100_000
 # After the time limit a free b* is not located if the gap is wider than this: that would prove hardly anything, and take longer
 # than the proof of the objective.
-LITTLE_KNOWN = 0.1
+MAX_GAP_TO_LOCATE_B = 0.1
 
 
 class Located(NamedTuple):
@@ -202,7 +202,7 @@ class LossResult:
         if self._placed is not None:
             return self._placed()
         objective = self._evidence.question.objective
-        locate = self.status is not Status.TIME_LIMIT or (objective.X.storage.in_memory and self.gap <= LITTLE_KNOWN)
+        locate = self.status is not Status.TIME_LIMIT or (objective.X.storage.in_memory and self.gap <= MAX_GAP_TO_LOCATE_B)
         return region_of(objective, self._optimum, self.b, locate=locate).place
 
     @cached_property
@@ -371,7 +371,7 @@ def minimize_loss(
 
         require_aligned(X=X, y=y, sample_weight=sample_weight)
         return minimize_many_losses(X, y, device, budget, options, sample_weight, start, checkpoint)
-    problem = Problem.of(X, y, device, several=chosen.several).nearby().watched(X)
+    problem = Problem.of(X, y, device, several=chosen.several).in_memory_if_small().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     file = None if checkpoint is None else Checkpoint(checkpoint)
     return result_of(question_of(problem, budget, options, sample_weight, start, file))
@@ -465,7 +465,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
 
 def head_of(problem: Problem, options: LossOptions, sample: Array | None, factors: Array | None = None) -> Certificate:
     """Return the certificate without its proof."""
-    stored = sample is not None and len(sample) <= MOST_STORED
+    stored = sample is not None and len(sample) <= MAX_STORED
     return Certificate(
         "optimum",
         options.intercept.value,

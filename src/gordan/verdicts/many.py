@@ -67,7 +67,7 @@ FAIR_ROUNDS = 4
 # wait for each other's Python.
 PARALLEL_ENTRIES = 1 << 18
 # Entries of X times planes that are proved at a time, by the kind of machine: a second's work or less.
-MOST_PROVED = {"host": 1 << 26, "device": 1 << 37}
+MAX_PROVED = {"host": 1 << 26, "device": 1 << 37}
 
 # `Status(word)` does the same, but type checkers do not accept it.
 STATUSES = {status.value: status for status in Status}
@@ -483,7 +483,7 @@ class _Columns(Generic[One]):
         """Return what these planes prove about the least losses, as far as time allows; columns within `tol` are settled."""
         found: dict[int, Optimum] = {}
         storage, worst = self.whole.storage, float(np.sum(objectives.c)) * objectives.loss.at_zero(2) * USELESS
-        size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
+        size = max(1, MAX_PROVED["device" if storage.on_device else "host"] // storage.entries)
         finite = np.flatnonzero(np.isfinite(planes).all(axis=1) & (planes.any(axis=1) | (not storage.in_memory)))
         for lo in range(0, len(finite), size):
             # planes that are not proved would have been found for nothing: the first ones always are, and the others as long as
@@ -656,7 +656,7 @@ def _read(X: Any, Y: Any, device: str | None, checkpoint: Any = None) -> tuple[P
     require_aligned(X=X, Y=Y)
     names = column_names(X, storage.d)
     about = About(columns=None if names is None else tuple(names))
-    return Problem(Matrix(storage), np.ones(storage.n, np.int8), classes, about=about).nearby().watched(X), signs
+    return Problem(Matrix(storage), np.ones(storage.n, np.int8), classes, about=about).in_memory_if_small().watched(X), signs
 
 
 def _at(values: Any, rows: Array | None) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from gordan import methods
 from gordan.arrays import Array, check_callback, exponent, is_number, positive, relative_width, require_aligned, vector
 from gordan.blas import blas_threads
-from gordan.certificates.margins import LEAST_NOISE, Margin
+from gordan.certificates.margins import MIN_NOISE, Margin
 from gordan.certificates.problem import Problem, is_table
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
@@ -178,7 +178,7 @@ def maximize_margin(
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     file = None if checkpoint is None else Checkpoint(checkpoint)
-    problem = Problem.of(X, y, device).nearby().watched(X)
+    problem = Problem.of(X, y, device).in_memory_if_small().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     return margin_of(problem, budget, options, sample_weight, start, file)
 
@@ -323,9 +323,9 @@ def margin_of(
 
 def _check_robust(robust: Any) -> float:
     """Return the size of the perturbations as a float, or refuse it."""
-    if is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf):
+    if is_number(robust) and (robust == 0 or MIN_NOISE <= robust < math.inf):
         return float(robust)
-    raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)")
+    raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {MIN_NOISE:.0e}, and finite)")
 
 
 def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:

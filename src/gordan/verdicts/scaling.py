@@ -12,13 +12,13 @@ from gordan.arrays import Array, is_sparse
 
 # The ratio of the scales of two columns from which the advice is given. A loss depends on scales only through its penalty: there
 # the columns of small scale must also contribute less than the least share to the variation of the scores.
-LARGEST_RATIO, LEAST_SHARE = 1e3, 0.01
+MAX_RATIO, MIN_SHARE = 1e3, 0.01
 # The share of columns whose scale is ignored if it is small: of many columns in the same units some are nearly always 0.
 IGNORED_SHARE = 0.1
 # The sample that scales are estimated from: rows at most, and entries at most.
 SAMPLE_ROWS, SAMPLE_ENTRIES = 512, 1 << 20
 # How far from 0 a column is, in units of its spread, from which the advice is given to subtract its mean; outliers do not count.
-FAR, INNER = 1e3, (0.1, 0.5, 0.9)
+MIN_OFFSET_TO_ADVISE, QUANTILES = 1e3, (0.1, 0.5, 0.9)
 # Columns are nearly dependent if no more than this share of one is left by the others: the equations that fits solve have the
 # square of it, and lose most digits. What varies by less than the second share is rounding. Candidates are found in a sample of
 # rows, unless there are too many columns.
@@ -27,7 +27,7 @@ DEPENDENCE_ROWS, DEPENDENCE_COLUMNS = 2048, 300
 
 
 def scale_hint(storage: Any, planes: Array | None) -> str:
-    """Return the advice to scale the columns of X if their scales differ by more than LARGEST_RATIO, otherwise an empty text.
+    """Return the advice to scale the columns of X if their scales differ by more than MAX_RATIO, otherwise an empty text.
 
     If `planes` of least loss are given (their last axis is that of the columns), the columns of small scale must also contribute
     next to nothing to the scores of each. The scale of a column is its standard deviation in a sample of rows; for sparse X the
@@ -42,12 +42,12 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
             return ""
         ignored = int(IGNORED_SHARE * np.count_nonzero(known))
         largest, least = float(np.max(scale[known])), float(np.sort(scale[known])[ignored])
-        if largest <= LARGEST_RATIO * least:
+        if largest <= MAX_RATIO * least:
             return ""
         if planes is not None:
             effect = np.where(known, scale, 0.0) * np.abs(planes).reshape(-1, storage.d).max(axis=0)
-            small = known & (scale < largest / LARGEST_RATIO) & (scale < math.sqrt(LARGEST_RATIO) * least)
-            if not np.linalg.norm(effect[small]) < LEAST_SHARE * np.linalg.norm(effect):
+            small = known & (scale < largest / MAX_RATIO) & (scale < math.sqrt(MAX_RATIO) * least)
+            if not np.linalg.norm(effect[small]) < MIN_SHARE * np.linalg.norm(effect):
                 return ""
         return (
             f"columns differ in size by a factor of {largest / least:.1g}, on which this answer depends: scale them first "
@@ -64,12 +64,12 @@ def far_column(storage: Any, origin: Array | None) -> str:
         return ""
     with np.errstate(all="ignore"):
         sample = _sample(storage).plain()
-        low, middle, high = np.quantile(sample.toarray() if is_sparse(sample) else sample, INNER, axis=0)
+        low, middle, high = np.quantile(sample.toarray() if is_sparse(sample) else sample, QUANTILES, axis=0)
         far = np.where(high > low, np.abs(middle) / (high - low), 0.0)
     far[np.isnan(far) | (False if origin is None else origin != 0)] = 0.0
     j = int(np.argmax(far))
     names = getattr(storage, "names", None)
-    return "" if far[j] < FAR else str(j) if names is None else repr(names[j])
+    return "" if far[j] < MIN_OFFSET_TO_ADVISE else str(j) if names is None else repr(names[j])
 
 
 def _sample(storage: Any) -> Any:

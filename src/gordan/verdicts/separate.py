@@ -184,7 +184,7 @@ def separate(
         from gordan.verdicts.many import separate_many
 
         return separate_many(X, y, device, budget, asked, tol, callback)
-    problem = Problem.of(X, y, device).nearby().watched(X)
+    problem = Problem.of(X, y, device).in_memory_if_small().watched(X)
     problem.require_finite()
     return verdict_of(problem, asked, tol, budget, callback)
 

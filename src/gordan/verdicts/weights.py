@@ -17,7 +17,7 @@ from gordan.intercepts import Intercept
 from gordan.rows import host
 
 # The least ratio of two sample weights: below it the cap of a row would be lost to rounding.
-LEAST_RATIO = 2.0**-500
+MIN_RATIO = 2.0**-500
 
 
 def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array) -> Array | None:
@@ -109,12 +109,12 @@ def effective_weights(c: Array | None, *, caps: bool) -> Array | None:
     if not caps:
         return (c > 0).astype(np.float64)
     largest, least = float(np.max(c)), np.where(c > 0, c, np.inf)
-    if np.min(least) < LEAST_RATIO * largest:
+    if np.min(least) < MIN_RATIO * largest:
         low, row = int(np.argmin(least)), int(np.argmax(c))
         raise InputError(
             f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, which is too far apart; set the first one to 0"
         )
-    return c if LEAST_RATIO < largest < 1 / LEAST_RATIO else np.ldexp(c, -math.frexp(largest)[1])
+    return c if MIN_RATIO < largest < 1 / MIN_RATIO else np.ldexp(c, -math.frexp(largest)[1])
 
 
 def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: Intercept) -> float | None:

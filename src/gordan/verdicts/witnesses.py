@@ -18,7 +18,7 @@ from gordan.verdicts.formatting import html_paragraph
 from gordan.verdicts.scaling import scale_hint
 
 # Rows that are listed in a sentence.
-MOST_LISTED = 6
+MAX_LISTED = 6
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Witness:
         return Witness(proof.rows, proof.weights, one_class, proof.exact, within)
 
     def __str__(self) -> str:
-        shown = ", ".join(map(str, self.rows[:MOST_LISTED])) + (", …" if len(self.rows) > MOST_LISTED else "")
+        shown = ", ".join(map(str, self.rows[:MAX_LISTED])) + (", …" if len(self.rows) > MAX_LISTED else "")
         if not self.exact:
             within = 10.0 ** math.ceil(math.log10(max(self.within, 1e-300)))
             return f"the rows {shown} ({len(self.rows)} in all) cancel with positive weights within {within:.0e} of these"
