@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import threading
+
+# Seconds after which a program that neither ends nor shows anything more is killed.
+LONGEST = 300.0
 
 
 def signalled(command, number, shown, **options):
@@ -17,6 +21,9 @@ def signalled(command, number, shown, **options):
     ours, theirs = pty.openpty()
     with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=theirs, text=True, **options) as process:
         os.close(theirs)
+        stop = threading.Timer(LONGEST, process.kill)
+        stop.daemon = True
+        stop.start()
         seen, sent = b"", False
         with contextlib.suppress(OSError):  # EIO, when the program has closed its side
             while part := os.read(ours, 4096):
@@ -25,5 +32,6 @@ def signalled(command, number, shown, **options):
                     process.send_signal(number)
                     sent = True
         told = process.stdout.read()
+    stop.cancel()
     os.close(ours)
     return process.returncode, told, seen
