@@ -253,7 +253,7 @@ class Newton:
         if least >= 2:
             s = self._conjugate_gradients(gradient, h, small, np.array, int(TUNING.unaided * least))
             self.unaided = self.cg.converged and self.cg.products <= TUNING.unaided_in_all * least
-            if self.cg.converged:
+            if self.cg.converged or self.time.passed:  # a direction that the limit cut short is better than none
                 return s
         self.unaided = False
         factorizes = TUNING.factorizes(columns)
