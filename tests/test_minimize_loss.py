@@ -28,8 +28,9 @@ from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
 from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.memory import Dense
-from gordan.solve import block_newton, loss_newton, minimizing, row_space
+from gordan.solve import block_newton, loss_ascent, loss_newton, minimizing, row_space, smooth_losses
 from gordan.solve.loss_newton import Newton
+from gordan.solve.loss_task import Found, Task
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import SoftmaxNewton
 
@@ -277,7 +278,7 @@ def test_a_search_that_is_stopped_after_it_began_anew_returns_the_better_plane()
 
     def find(task, w):
         for plane in (np.append(best.w, best.b), np.zeros(len(best.w) + 1)):
-            yield minimizing.Found(plane, np.empty(0), 0.0, task.value(plane, task.rows.scores(plane)), 1)
+            yield Found(plane, np.empty(0), 0.0, task.value(plane, task.rows.scores(plane)), 1)
 
     question = dataclasses.replace(best._evidence.question, play=Play(watch=lambda moment: not moment.w_out.any()), tol=1e-9)
     evidence = optimum.LossEvidence(question)
@@ -576,7 +577,7 @@ def test_a_large_c_is_proved_with_weights_of_the_support():
 def test_a_part_of_the_rows_comes_first_where_it_saves_steps(loss, C, d, expected, monkeypatch):
     """By the rows for each column, and by C ‖x‖²: the more that is, the more a part's plane is that of its own noise."""
     parts = []
-    monkeypatch.setattr(minimizing.Task, "part", lambda task, i, part=minimizing.Task.part: parts.append(i) or part(task, i))
+    monkeypatch.setattr(Task, "part", lambda task, i, part=Task.part: parts.append(i) or part(task, i))
     r = np.random.default_rng(0)
     X = r.standard_normal((4500, d))
     y = X[:, 0] + r.standard_normal(4500) > 0
@@ -846,14 +847,14 @@ def test_a_free_intercept_is_moved_to_its_best_place_in_few_steps(loss, monkeypa
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100000, 5))
     y = X @ rng.standard_normal(5) + rng.standard_normal(100000) > 0
-    counts, shift = [], minimizing._shift
+    counts, shift = [], smooth_losses.shift
 
     def counted(newton, weights, curvature):
         if newton.rows.n == 100000:
             return shift(newton, lambda z: counts.append(1) or weights(z), curvature)
         return shift(newton, weights, curvature)
 
-    monkeypatch.setattr(minimizing, "_shift", counted)
+    monkeypatch.setattr(smooth_losses, "shift", counted)
     result = gordan.minimize_loss(X, y, loss=loss)
     assert result.status == "solved"
     assert 0 < len(counts) <= 6
@@ -864,10 +865,10 @@ def test_a_free_intercept_is_moved_to_its_best_place_in_few_steps(loss, monkeypa
 def test_weights_of_the_ascent_are_stated(intercept, most, monkeypatch):
     """With a large C they prove what those that follow from w do not; if they are too many, Newton's method ends the ascent."""
     X, y = sp.csr_array(sp.random(300, 5000, 0.02, random_state=1)), np.arange(300) % 2
-    monkeypatch.setattr(minimizing, "MAX_WEIGHTS", most)
+    monkeypatch.setattr(loss_ascent, "MAX_WEIGHTS", most)
     monkeypatch.setattr(optimum, "MAX_WEIGHTS", most)
-    steps, newton = [], minimizing.by_newton
-    monkeypatch.setattr(minimizing, "by_newton", lambda *given, **named: steps.append(1) or newton(*given, **named))
+    steps, newton = [], loss_ascent.by_newton
+    monkeypatch.setattr(loss_ascent, "by_newton", lambda *given, **named: steps.append(1) or newton(*given, **named))
     found = gordan.minimize_loss(X, y, C=1e4, intercept=intercept, tol=1e-6)
     assert found.status == "solved"
     assert (bool(found.claim.rows), bool(steps)) == (most == 300, most < 300)
@@ -882,8 +883,8 @@ def test_a_wide_gap_after_some_steps_leads_to_shares_of_c(C, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((800, 120)) + 0.5
     y = X @ rng.standard_normal(120) > 8
-    shares, found = [], minimizing._continued
-    monkeypatch.setattr(minimizing, "_continued", lambda task: shares.append(1) or found(task))
+    shares, found = [], smooth_losses._continued
+    monkeypatch.setattr(smooth_losses, "_continued", lambda task: shares.append(1) or found(task))
     result = gordan.minimize_loss(X, y, C=C, tol=1e-6)
     assert result.status == "solved"
     assert (len(shares), result.n_iter <= 20) == (int(C > 1), True)

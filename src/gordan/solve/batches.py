@@ -33,9 +33,9 @@ from gordan.rows import MIN_RADIUS, Rows, available, in_threads
 from gordan.solve import block_ascent, block_newton, overlapping
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import MAX_STEPS, NEGLIGIBLE_INTERIOR_WEIGHT, STEP_TO_BOUNDARY, Coordinates
+from gordan.solve.loss_ascent import EPOCHS
 from gordan.solve.loss_newton import PART, Interrupted
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.minimizing import EPOCHS
 from gordan.solve.row_space import RowSpace, few_and_long
 
 

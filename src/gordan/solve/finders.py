@@ -36,7 +36,18 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Answerable, Asks, Proposal, Question, paced
 from gordan.memory import fits
-from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
+from gordan.solve import (
+    double_oracle,
+    hinge,
+    loss_ascent,
+    minimizing,
+    overlapping,
+    playing,
+    separation,
+    smooth_losses,
+    soft,
+    untangling,
+)
 from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_scaling, scaled_question
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -264,7 +275,7 @@ def _sparse_hinge(question: LossQuestion, evidence: LossEvidence) -> bool:
     """Return whether there are too many sparse columns to factorize, and the loss and the rows suit coordinate ascent."""
     rows = question.rows
     wide = NEWTON.is_too_wide(rows.storage, rows.d) and question.play.start is None
-    return wide and minimizing.suits_ascent(rows, question.c, question.objective.loss)
+    return wide and loss_ascent.suits_ascent(rows, question.c, question.objective.loss)
 
 
 def _sparing(find: Find) -> Find:
@@ -334,13 +345,15 @@ FINDERS = (
     # The plane of least loss for rows outside memory. Passes and nothing else.
     Finder("passes alone", minimizing.by_passes_alone, loss=_loss_outside_memory),
     # The plane of least hinge loss for many sparse columns. Epochs of at most a pass each.
-    Finder("coordinate ascent for the hinge", minimizing.proposing(minimizing.by_ascent), loss=_sparse_hinge),
+    Finder("coordinate ascent for the hinge", minimizing.proposing(loss_ascent.by_ascent), loss=_sparse_hinge),
     # The plane of least loss for a smooth loss. A few passes and a d × d system, or conjugate gradients, for each step.
-    Finder("Newton's method for losses", minimizing.proposing(minimizing.by_newton), loss=_smooth_loss),
+    Finder("Newton's method for losses", minimizing.proposing(smooth_losses.by_newton), loss=_smooth_loss),
     # The planes of several classes. The same for all classes together.
-    Finder("Newton's method for several classes", minimizing.proposing(minimizing.by_all_classes), loss=_loss_of_several_classes),
+    Finder(
+        "Newton's method for several classes", minimizing.proposing(smooth_losses.by_all_classes), loss=_loss_of_several_classes
+    ),
     # The plane of least hinge loss. A sequence of smooth problems.
-    Finder("method of multipliers", minimizing.proposing(minimizing.by_hinge), loss=_hinge),
+    Finder("method of multipliers", minimizing.proposing(hinge.by_hinge), loss=_hinge),
 )
 
 
