@@ -28,6 +28,7 @@ from gordan import InputError, rows
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
+from gordan.ledger.evidence import Evidence
 from gordan.solve import nearest_points, proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
@@ -927,3 +928,25 @@ def test_hinge_without_rows_near_its_corner_does_not_diverge():
     here = gordan.minimize_loss(X, Y, loss="hinge")
     assert (there.objective[:, 0] <= here.objective[:, 1]).all()
     assert (there.objective[:, 1] <= 1.001 * here.objective[:, 0]).all()
+
+
+def test_the_search_for_a_soft_margin_copies_no_vector_over_rows(monkeypatch):
+    """Caps, p and scores are where the rows are, in each round and for the bracket of it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 6))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(4000) > 0, 1, -1)
+    fetched, fetch, offer = [], torch.Tensor.numpy, Evidence.offer
+    monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
+
+    def proved(evidence, proposal):
+        assert proposal.trace.method == "proximal_newton"
+        assert proposal.rounds > 1
+        assert max(fetched) < 100
+        monkeypatch.setattr(torch.Tensor, "numpy", fetch)
+        return offer(evidence, proposal)
+
+    for intercept in ("free", "penalized", "none"):
+        with device_problems.as_on_a_gpu(), monkeypatch.context() as context:
+            context.setattr(Evidence, "offer", proved)
+            context.setattr(torch.Tensor, "numpy", lambda values: fetched.append(values.numel()) or fetch(values))
+            assert gordan.maximize_margin(torch.from_numpy(X), y, nu=0.5, intercept=intercept).status == "solved"

@@ -253,6 +253,7 @@ class _Run:
     callback: Callable[[Moment], object] | None
     checkpoint: Checkpoint | None
     notes: Callable[[], Any]
+    fetch: bool
     now: After = field(init=False)
     best: Best = field(init=False)
     moments: tuple[Moment, ...] = ()
@@ -302,7 +303,8 @@ class _Run:
         if self.moments and self.moments[-1].t == self.now.t:
             return False
         begin, passes = time.perf_counter(), self.rows.passes - self.looked
-        moment, self.best = _measure(self.form.game, self.now, self.best, self.scale, with_p=self.callback is not None)
+        with_p = self.fetch and self.callback is not None
+        moment, self.best = _measure(self.form.game, self.now, self.best, self.scale, with_p=with_p)
         self.looked = self.rows.passes - passes
         moment = replace(
             moment,
@@ -370,6 +372,7 @@ def run(
     form_name: str = "game",
     checkpoint: Checkpoint | None = None,
     notes: Callable[[], Any] = lambda: None,
+    fetch: bool = True,
 ) -> Trace:
     """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
 
@@ -380,6 +383,9 @@ def run(
     With a `checkpoint`, the run resumes from the file, round for round the same as if it had not been stopped, and is written
     there from time to time and at its end, together with the value of `notes()` after that round.
 
+    Vectors over rows that are elsewhere are copied to the host for the callback and the trace. Without `fetch`, a `Moment` has
+    none, and those of the trace stay where they are (`Trace.fetched`).
+
     The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
     R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m. What p pays for a
     loss is convex and not linear: Σα_s ψ(p_s) then takes the place of Sψ(p̄) in R^w, which can only be less.
@@ -388,7 +394,7 @@ def run(
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; play at least one")
-    under_way = _Run(form, scale, bound, callback, checkpoint, notes)
+    under_way = _Run(form, scale, bound, callback, checkpoint, notes, fetch)
     try:
         ended = under_way.begin()
         for t in range(under_way.now.t + 1, rounds + 1 if ended is None else 0):
@@ -406,7 +412,8 @@ def run(
         ended = Ending.INTERRUPTED
         under_way.callback = None
         under_way.look()
-    return _trace(under_way, ended or Ending.ROUNDS, name, form_name)
+    trace = _trace(under_way, ended or Ending.ROUNDS, name, form_name)
+    return trace.fetched(under_way.rows.to_host) if fetch else trace
 
 
 def _trace(done: _Run, status: Ending, name: str, form_name: str) -> Trace:
@@ -423,11 +430,11 @@ def _trace(done: _Run, status: Ending, name: str, form_name: str) -> Trace:
         scale=done.scale,
         status=status,
         w=sums.w / sums.weight if played.output is None else played.output.w,
-        p=_on_host(game, played.p),
+        p=played.p,
         w_bar=None if played.w is None else sums.w / sums.weight,
-        p_bar=_on_host(game, _p_bar(played, sums)),
+        p_bar=_p_bar(played, sums),
         w_best=done.best.w,
-        p_best=_on_host(game, done.best.p),
+        p_best=done.best.p,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,13 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def fetched(self, to_host: Callable[[Any], Array]) -> Trace:
+        """Return the trace with its vectors over rows on the host, where `to_host` brings those that are elsewhere."""
+        over_rows: dict[str, Any] = {name: getattr(self, name) for name, size in VECTORS.items() if size == "n"}
+        there = {id(x): x for x in over_rows.values() if not (x is None or isinstance(x, np.ndarray))}
+        here = {key: to_host(x) for key, x in there.items()}  # each of them once
+        return replace(self, **{name: here.get(id(x), x) for name, x in over_rows.items()}) if here else self
 
     def __repr__(self) -> str:
         what = "margin" if self.loss is None else "least value"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -51,10 +52,18 @@ class Simplex:
                 row = int(np.flatnonzero(~(caps > 0))[0])
                 raise InputError(f"caps[{row}] is {caps[row]}; every cap must be positive (leave the row out instead)")
             object.__setattr__(self, "caps", caps if float(np.max(caps)) <= self.mass else np.minimum(caps, self.mass))
-            for members in self.members:
-                total = float(np.sum(self.caps[members]))
+            for total in self._totals():
                 if total < self.mass * (1 - 1e-12):
                     raise InputError(f"the caps add up to {total:.6g} but must hold mass {self.mass:g}; raise them (lower nu)")
+
+    def _totals(self) -> list[float]:
+        """Return the sum of the caps of each half."""
+        caps = self.caps
+        assert caps is not None
+        if self.halves is None or caps.min() < caps.max():
+            return [float(np.sum(caps[members])) for members in self.members]
+        second = int(np.count_nonzero(self.halves))
+        return [float(caps[0]) * count for count in (self.n - second, second)]
 
     @property
     def mass(self) -> float:
@@ -71,10 +80,15 @@ class Simplex:
     @cached_property
     def centre(self) -> Array:
         """The default p_0: proportional to the caps, and so inside the set, or uniform over each half."""
-        p = np.ones(self.n) if self.caps is None else self.caps.copy()
+        p: Array = 1.0 * (self._ones if self.caps is None else self.caps)
         for members in self.members:
-            p[members] *= self.mass / np.sum(p[members])
+            p[members] *= self.mass / p[members].sum()
         return p
+
+    @cached_property
+    def _ones(self) -> Array:
+        """A 1 for each row, where the vectors of this set are."""
+        return np.broadcast_to(1.0, self.n)
 
     def start(self, p0: Any = None) -> Array:
         """Return p_0 from the weights that a caller passes, or `centre` if None.
@@ -100,10 +114,16 @@ class Simplex:
         return p
 
     def placed(self, place: Callable[[Any], Any]) -> Simplex:
-        """Return the same set, without caps, for vectors where `place` brings the row numbers of its halves."""
-        found = replace(self)
+        """Return the same set for vectors where `place` brings its caps and halves."""
+        found, own = copy(self), {"_ones": place(self._ones)}
         if self.halves is not None:
-            object.__setattr__(found, "members", tuple(map(place, self.members)))
+            halves = place(self.halves)
+            own["members"] = tuple(namespace(halves).where(halves == half)[0] for half in (0, 1))
+        if self.caps is not None:
+            equal = self.caps.min() == self.caps.max()
+            own["caps"] = place(np.broadcast_to(self.caps[0], self.n) if equal else self.caps)
+        found.__dict__.pop("centre", None)  # it is where the vectors of this set are
+        found.__dict__.update(own)
         return found
 
     def diameter(self, p0: Array) -> float:
@@ -122,7 +142,7 @@ class Simplex:
         for members in self.members:
             s = scores[members]
             rows, weights = _filled(s, self.caps[members], self.mass)
-            total += dot(weights, s[rows])
+            total += dot(weights, s[rows]) if isinstance(s, np.ndarray) else float((weights * s[rows]).sum())
         return total
 
     def vertex(self, scores: Array) -> Array:
@@ -167,13 +187,18 @@ class Simplex:
         return inside and all(abs(float(p[members].sum()) - self.mass) <= tol for members in self.members)
 
 
-def fill_order(scores: Array, caps: Array, mass: float, side: Literal["left", "right"] = "left") -> tuple[Array, int]:
+def fill_order(scores: Any, caps: Any, mass: float, side: Literal["left", "right"] = "left") -> tuple[Array, int]:
     """Return an order of the rows in which those that the mass fills up to their caps come first, and how many they are.
 
     The rows of lowest score are filled; their caps add up to less than the mass or, with side "right", to at most the mass. The
     row after them comes next. If all caps are equal, rows are partitioned rather than sorted, which takes a tenth of the time for
     30,000 rows. Otherwise the half that contains the last row filled is partitioned again, until few rows are left to sort.
+    Tensors are sorted, which a device does as fast.
     """
+    if not isinstance(scores, np.ndarray):
+        order = scores.argsort()
+        held = caps[order].cumsum(0)
+        return order, int((held < mass if side == "left" else held <= mass).sum())
     if len(caps) and caps.min() == caps.max():
         whole = mass / float(caps[0]) if caps[0] > 0 else math.inf
         count = len(caps) if whole > len(caps) else max(0, math.ceil(whole) - 1 if side == "left" else math.floor(whole))
@@ -199,16 +224,16 @@ def _filled(scores: Array, caps: Array, mass: float) -> tuple[Array, Array]:
     rows = order[: count + 1]
     weights = caps[rows]
     if count < len(order):
-        weights[-1] = min(float(weights[-1]), max(0.0, mass - float(np.sum(weights[:-1]))))
+        weights[-1] = min(float(weights[-1]), max(0.0, mass - float(weights[:-1].sum())))
     return rows, weights
 
 
 def fill_level(scores: Array, caps: Array | None, mass: float) -> float:
     """Return the score up to which the caps of the rows add up to the mass; the lowest score if there are no caps."""
-    if caps is None or float(np.min(caps)) >= mass:
-        return float(np.min(scores))
+    if caps is None or float(caps.min()) >= mass:
+        return float(scores.min())
     order, filled = fill_order(scores, caps, mass)
-    return float(np.max(scores) if filled == len(order) else scores[order[filled]])
+    return float(scores.max() if filled == len(order) else scores[order[filled]])
 
 
 def _capped(theta: Array, log_caps: Array, mass: float) -> Array:

@@ -356,6 +356,7 @@ class Evidence:
     def _improve_upper(self, p: Array) -> None:
         """Keep p, which is over the rows that count, if it proves a smaller upper bound."""
         question, margin = self.question, self.question.margin
+        p = question.rows.to_host(p) if not isinstance(p, np.ndarray) else p
         if not (np.min(p) > -math.inf and np.max(p) < math.inf):
             return
         if margin.nu is not None:

@@ -87,7 +87,7 @@ class Method:
     for the margin under noise, which differs from that of the data. `plain` says why the method supports neither caps nor halves.
     `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has. `resident` tells whether
     vectors over rows may be tensors: the form only adds them, multiplies them by numbers, and passes them to rows, sets and
-    learners.
+    learners. `sorts` tells whether it needs nothing of caps but `Simplex.lowest`, which sorts tensors as well.
 
     Methods that solve a game in each round have three further fields. `most_rounds` is the number of rounds after which nothing
     is left to gain, `working_set` tells whether that game is about a set of rows that must fit in memory, and `within` returns
@@ -104,27 +104,31 @@ class Method:
     plain: str | None = None
     losses: bool = False
     resident: bool = False
+    sorts: bool = False
     most_rounds: int | None = None
     working_set: bool = False
     within: Callable[[Any, Limits], Form] = lambda form, limits: form
 
-    def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""
+    def on(self, rows: Rows, p_set: Simplex, p0: Array | None) -> Form:
+        """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves.
+
+        p_0 is the centre of the set if None; it is then made where vectors over rows are.
+        """
         if self.plain is not None and (p_set.caps is not None or p_set.halves is not None):
             raise InputError(
                 f"{self.name} supports neither caps (nu) nor halves (a free intercept): {self.plain}; "
                 "use an accelerated method, or leave them out (intercept 'penalized' or 'none')"
             )
         if rows.resident and self.resident:
-            p_set, p0 = p_set.placed(rows.to_storage_f64), rows.to_storage_f64(p0)
-        return self.build(rows, p_set, p0)
+            p_set, p0 = p_set.placed(rows.to_storage_f64), None if p0 is None else rows.to_storage_f64(p0)
+        return self.build(rows, p_set, p_set.centre if p0 is None else p0)
 
     def placed(self, rows: Rows, p_set: Any, *, checkpoint: bool) -> Rows:
         """Return the rows, with vectors over rows left on a device if the form can do so.
 
-        A `checkpoint` holds them, and caps need sorted scores, so that both keep them on the host.
+        A `checkpoint` holds them, and the learners need sorted scores for caps, so that both keep them on the host.
         """
-        stays = self.resident and isinstance(p_set, Simplex) and p_set.caps is None and not checkpoint
+        stays = self.resident and isinstance(p_set, Simplex) and (p_set.caps is None or self.sorts) and not checkpoint
         return rows.residing() if stays and rows.storage.on_device else rows
 
 

@@ -139,6 +139,8 @@ class Device(Storage):
 
     def to_storage_f64(self, values: Any) -> Any:
         torch = torch_for()
+        if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.strides == (0,):  # one number, broadcast
+            return torch.full(values.shape, float(values[0]), dtype=torch.float64, device=self.X.device)
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 

@@ -102,17 +102,24 @@ def by_accelerated_game(question: Question, evidence: Evidence, decide_sign: Dec
     method = methods.get(FALLBACK_METHODS[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
     if margin.robust > 0:
         method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
-    trace, centre = evidence.effort.trace, p_set.centre
-    found = centre if trace is None or trace.p_best is None else trace.p_best
+    found, centre = _best_p(question, evidence), p_set.centre
+    found = centre if found is None else found
     yield from _Playing(question, evidence, decide_sign, method).proposals(0.5 * found + 0.5 * centre)
 
 
 def outgrown(question: Question, evidence: Evidence) -> bool:
     """Return whether more rows than the working set can hold have a weight that is neither 0 nor at its cap."""
-    trace = evidence.effort.trace
-    if trace is None or trace.p_best is None or question.budget.max_iter is not None:
-        return False
-    return _has_too_many_free_rows(question, trace.p_best)
+    p = _best_p(question, evidence)
+    return p is not None and question.budget.max_iter is None and _has_too_many_free_rows(question, p)
+
+
+def _best_p(question: Question, evidence: Evidence) -> Array | None:
+    """Return the best p of the last play on the host, if there was one."""
+    effort = evidence.effort
+    if effort.trace is None:
+        return None
+    effort.trace = effort.trace.fetched(question.rows.to_host)
+    return effort.trace.p_best
 
 
 def _has_too_many_free_rows(question: Question, p: Array) -> bool:
@@ -139,9 +146,9 @@ def may_be_copied(rows: Rows) -> bool:
 
 def _start(question: Question, evidence: Evidence) -> Array | None:
     """Return the p to start from, with a little weight on every row: a start must be positive."""
-    trace = evidence.effort.trace
     # under noise the p of the margin without it is a poor start, which doubles the rounds
-    found = question.play.start if trace is None or question.play.method.noisy else trace.p_best
+    unplayed = evidence.effort.trace is None or question.play.method.noisy
+    found = question.play.start if unplayed else _best_p(question, evidence)
     if found is None:
         return None
     return 0.99 * question.p_set.project(found) + 0.01 * question.p_set.centre
@@ -171,7 +178,7 @@ class _Playing:
         scaled = moved.scaled(1 / R) if R > 0 else moved
         rows = self.method.placed(scaled, question.p_set, checkpoint=question.play.checkpoint is not None)
         try:
-            trace = self._run(question.p_set.start(start), moved, rows, R)
+            trace = self._run(None if start is None else question.p_set.start(start), moved, rows, R)
         except KeyboardInterrupt:  # before the end of the first round, when there is only p_0
             yield Proposal(p=question.p_set.centre, stopped=True)
             return
@@ -185,7 +192,7 @@ class _Playing:
             found = replace(found, w=w, b=b, p=question.p_set.centre if trace.p_best is None else trace.p_best)
         yield found
 
-    def _run(self, p0: Array, moved: Rows, rows: Rows, R: float) -> Trace:
+    def _run(self, p0: Array | None, moved: Rows, rows: Rows, R: float) -> Trace:
         """Run the method from p_0 until `_look` stops it. Only the method that was asked for writes checkpoints."""
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.on(rows, question.p_set, p0)
@@ -213,6 +220,8 @@ class _Playing:
             form_name=method.form,
             checkpoint=checkpoint,
             notes=lambda: self._notes(moved, R),
+            # with caps only the user's callback, and the limit of a working set, need the p of a round
+            fetch=question.play.watch is not None or question.margin.nu is None or method.working_set,
         )
 
     # ---- when to stop ---------------------------------------------------------------------------------------------------

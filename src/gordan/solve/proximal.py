@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, dot
+from gordan.arrays import Array, dot, namespace
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
@@ -52,14 +52,16 @@ def proximal_newton() -> Method:
     Guarantee: each round's p and w bound γ* as any do, and ‖Aᵀp_t‖ tends to γ*.
     """
 
-    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
+    def build(rows: Rows, p_set: Simplex, p0: Any) -> Form:
         return ProximalNewton(Game(rows, p_set, p0))
 
     def within(form: ProximalNewton, limits: Limits) -> Form:
         return replace(form, deadline=limits.deadline)
 
     guarantee = Guarantee("the bracket closes as τ falls")
-    return Method("proximal_newton", "published", 2.0, build, guarantee, math.nan, most_rounds=100, within=within)
+    return Method(
+        "proximal_newton", "published", 2.0, build, guarantee, math.nan, resident=True, sorts=True, most_rounds=100, within=within
+    )
 
 
 class Group(NamedTuple):
@@ -93,38 +95,34 @@ class ProximalNewton:
     game: Game
     deadline: Deadline = UNLIMITED
 
-    @cached_property
+    @property
     def rows(self) -> Rows:
-        """The rows, with vectors over them left where the rows are; passes are counted in `game.rows`."""
-        return self.game.rows.residing()
+        """The rows; vectors over them are where they are."""
+        return self.game.rows
 
     @cached_property
     def groups(self) -> list[Group]:
         """The groups: one, or with a free intercept one for each class."""
-        p_set, groups = self.game.p_set, []
+        p_set, p0, groups = self.game.p_set, self.game.p0, []
+        every = namespace(p0).where(p0 > 0)[0]  # a p_0 is positive
         for members in p_set.members:
-            which = np.arange(p_set.n) if isinstance(members, slice) else members
-            usual = p_set.mass / min(len(which), 4 * self.game.rows.d)
-            caps = np.full(len(which), p_set.mass) if p_set.caps is None else p_set.caps[members]
-            groups.append(
-                Group(*map(self.rows.to_storage_f64, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps)))
-            )
+            which = every[members] if isinstance(members, slice) else members
+            if p_set.caps is None:
+                none = 0.0 * p0[members]
+                groups.append(Group(which, none + p_set.mass, none + p_set.mass / min(len(which), 4 * self.rows.d)))
+            else:
+                groups.append(Group(which, p_set.caps[members], p_set.caps[members]))
         return groups
-
-    @cached_property
-    def _p0(self) -> Any:
-        """p_0 where the rows are."""
-        return self.rows.to_storage_f64(self.game.p0)
 
     @cached_property
     def _identity(self) -> Any:
         """The d × d identity where the rows are."""
-        return self.rows.to_storage_f64(np.eye(self.game.rows.d))
+        return self.rows.to_storage_f64(np.eye(self.rows.d))
 
     def start(self) -> State:
         """Return p_0 and its w, with τ as large as the spread of the scores, so that p depends on every row."""
-        p0 = self._p0
-        w = self._counted(lambda: self.rows.combine(p0))
+        p0 = self.game.p0
+        w = self.rows.combine(p0)
         scores = self._scores(w)
         parts = [scores[group.rows] for group in self.groups]
         tau = max(math.sqrt(float(((part - part.mean()) ** 2).mean())) for part in parts)
@@ -134,7 +132,8 @@ class ProximalNewton:
         """Maximize ψ for the τ and the centre of the state, and return the next state."""
         w, scores, tau = state.w, state.scores, state.tau
         parts, levels, value = self._responses(state.centre, state.levels, scores, tau)
-        v = self._combination(parts)
+        p = self._joined(parts)
+        v = self.rows.combine(p)
         goal = max(ROUND_TOL, GAP_SHARE * state.gap)
         for _ in range(MAX_STEPS):
             ascent = v - w
@@ -154,18 +153,18 @@ class ProximalNewton:
             else:
                 break  # only rounding is left to gain
             w, scores, parts, value = ahead, further, found, height
-            v = self._combination(parts)
+            p = self._joined(parts)
+            v = self.rows.combine(p)
         # p proves the upper bound ‖v‖; the lower one is the better of those of v = Aᵀp and of w, which is near it
         fresh = self._scores(v)
         upper, length = math.sqrt(dot(v, v)), math.sqrt(dot(w, w))
-        output, lowest, other = v, self._lowest(fresh), self._lowest(scores)
+        output, lowest, other = v, self.game.p_set.lowest(fresh), self.game.p_set.lowest(scores)
         if length > 0 and other / length > lowest / max(upper, 1e-300):
             output, lowest = w, other
         gap = 1 - max(0.0, lowest / math.sqrt(dot(output, output))) / upper if upper > 0 else 0.0
         stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
         after = State(parts, v, fresh, levels, TAU_FACTOR * tau, min(gap, state.gap), min(upper, state.upper), stalled)
         done = upper == 0 or stalled > MAX_STALLED
-        p = self.rows.to_host(self._joined(parts))
         return after, Round(1.0, None, p, v, output=Output(output, lowest, None), finished=done)
 
     def _responses(self, centre: list[Any], levels: list[float], scores: Any, tau: float) -> tuple[list[Any], list[float], float]:
@@ -187,13 +186,12 @@ class ProximalNewton:
             inner = (part > 0) & (part < group.caps)
             rows, sizes = group.rows[inner], group.sizes[inner]
             if len(rows):
-                stride = max(1, len(rows) // (HESSIAN_ROWS_PER_COLUMN * self.game.rows.d))
+                stride = max(1, len(rows) // (HESSIAN_ROWS_PER_COLUMN * self.rows.d))
                 chosen = rows[::stride]
                 free.append((chosen, sizes[::stride] * (len(rows) / len(chosen) / tau)))
         if not self._affords(sum(len(chosen) for chosen, _ in free)):
             return None
         for chosen, q in free:
-            self.game.rows.passes += len(chosen) / self.game.rows.n
             products, sums, total = self.rows.moments(q, chosen)
             H = H + products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
@@ -204,42 +202,15 @@ class ProximalNewton:
         elsewhere = rows.storage.on_device or rows.storage.is_remote
         return elsewhere or self.deadline.affords(pace.moments(rows, m) + pace.factors(rows.d))
 
-    def _lowest(self, scores: Any) -> float:
-        """Return min_{p∈P} p·scores: `Simplex.lowest` does so without sorting, but only on the host."""
-        if not self.game.rows.storage.on_device:
-            return float(self.game.p_set.lowest(scores))
-        total, mass = 0.0, self.game.p_set.mass
-        for group in self.groups:
-            s = scores[group.rows]
-            if self.game.p_set.caps is None:
-                total += mass * float(s.min())
-                continue
-            order = s.argsort()
-            caps = group.caps[order]
-            fill = (mass - (caps.cumsum(0) - caps)).clip(caps * 0, caps)
-            total += float((fill * s[order]).sum())
-        return total
-
     def _joined(self, parts: list[Any]) -> Any:
         """Return the p over all rows from those of the groups."""
-        p = self._p0 * 0
+        p = self.game.p0 * 0
         for group, part in zip(self.groups, parts, strict=True):
             p[group.rows] = part
         return p
 
-    def _combination(self, parts: list[Any]) -> Array:
-        v: Array = self._counted(lambda: self.rows.combine(self._joined(parts)))
-        return v
-
     def _scores(self, w: Array) -> Any:
-        return self.rows.to_storage_f64(self._counted(lambda: self.rows.scores(w)))
-
-    def _counted(self, operation: Any) -> Any:
-        """Return the result of the operation, whose passes are added to those of the game."""
-        before = self.rows.passes
-        result = operation()
-        self.game.rows.passes += self.rows.passes - before
-        return result
+        return self.rows.to_storage_f64(self.rows.scores(w))
 
 
 def nearest(z: Any, sizes: Any, caps: Any, mass: float, guess: float = math.nan) -> tuple[Any, float]:

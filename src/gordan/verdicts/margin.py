@@ -315,7 +315,7 @@ def margin_of(
         n_iter=effort.rounds,
         passes=effort.passes + question.rows.passes,
         seconds=time.perf_counter() - question.budget.started + effort.earlier,
-        trace=effort.trace,
+        trace=None if effort.trace is None else effort.trace.fetched(question.rows.to_host),
         _proof=proof,
         _problem=problem,
     )
