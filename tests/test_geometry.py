@@ -14,7 +14,7 @@ from scipy.special import softmax, xlogy
 
 from gordan import InputError
 from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent, dual_vector, norm
-from gordan.geometry.sets import fill_order
+from gordan.geometry.sets import fill_level, fill_order
 
 KINDS = ("plain", "caps", "halves", "caps+halves")
 EXPONENTS = (2.0, 3.0, 6.0, 12.0)
@@ -214,6 +214,37 @@ def test_many_rows_of_different_caps_are_filled_as_if_sorted(side):
         assert sorted(order) == list(range(5000))
         assert {*order[:count]} == {*by_score[:count]}
         assert count == 5000 or order[count] == by_score[count]
+
+
+@given(n=st.integers(1, 300), equal=st.booleans(), share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), seed=SEEDS)
+def test_the_level_of_a_filled_mass(n, equal, share, seed):
+    """The rows below the level have caps of less than the mass; with those at the level they have at least as much."""
+    rng = np.random.default_rng(seed)
+    scores, caps = rng.integers(-5, 6, n).astype(float), np.full(n, 0.25) if equal else rng.integers(1, 9, n) / 8
+    mass = max(1, round(share * 8 * caps.sum())) / 8  # sums of eighths are exact
+    level = fill_level(scores, caps, mass)
+    assert level in scores
+    assert caps[scores < level].sum() < mass <= caps[scores <= level].sum()
+    assert fill_level(scores, None, mass) == scores.min()
+
+
+def test_the_level_of_more_mass_than_the_caps_is_the_largest_score():
+    assert fill_level(np.array([2.0, 5.0, 3.0]), np.array([0.1, 0.1, 0.2]), 1.0) == 5.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_whose_rows_are_elsewhere(kind):
+    """`placed` brings the row numbers of halves elsewhere, and changes nothing in the set itself."""
+    P = simplex(kind, 6, np.random.default_rng(1))
+    if P.caps is not None:
+        P = Simplex(6, halves=P.halves)
+    moved, seen = [], list(P.members)
+    found = P.placed(lambda rows: moved.append(rows) or (rows.tolist() if isinstance(rows, np.ndarray) else rows))
+    assert found is not P
+    assert (found.n, found.caps, len(found.members)) == (6, None, len(seen))
+    assert [np.arange(6)[rows].tolist() for rows in found.members] == [np.arange(6)[rows].tolist() for rows in seen]
+    assert len(moved) == (0 if P.halves is None else 2)
+    assert all(a is b for a, b in zip(P.members, seen, strict=True))
 
 
 def test_of_equal_scores_the_earlier_rows_are_filled_first():
@@ -511,6 +542,43 @@ def test_vertex_of_the_ball(q, c, seed):
     assert ball.contains(z)
     assert c @ z == pytest.approx(-2.5 * np.linalg.norm(c, ord=dual_exponent(q)), rel=1e-12)
     assert_least(lambda y: c @ y, z, points(ball, np.random.default_rng(seed)))
+
+
+@given(
+    q=st.sampled_from([1.0, 2.0, 2.5, 3.0, 12.0, math.inf]),
+    seed=SEEDS,
+    size=st.sampled_from([0.1, 1.0, 20.0, 1e6]),
+    radius=st.sampled_from([0.7, 1e-3, 50.0]),
+)
+def test_projection_onto_a_ball_is_the_nearest_point(q, seed, size, radius):
+    """For z the nearest point to y, y - z is 0, or ⟨y - z, z⟩ is the largest value of ⟨y - z, ·⟩ on the ball."""
+    rng = np.random.default_rng(seed)
+    y = size * rng.standard_normal(5)
+    y[rng.random(5) < 0.2] = 0.0
+    ball = Ball(5, q, radius)
+    z = ball.project(y)
+    assert ball.contains(z)
+    largest = radius * np.linalg.norm(y - z, dual_exponent(q))
+    length = float(np.linalg.norm(y))  # rounding of its size is in every entry of z
+    assert float((y - z) @ z) >= largest - 1e-14 * length * (length + radius)
+    if np.linalg.norm(y, q) <= radius:
+        assert np.array_equal(z, y)
+    else:
+        assert np.linalg.norm(z, q) == pytest.approx(radius, rel=1e-12, abs=1e-14 * length)
+
+
+@pytest.mark.parametrize("radius", [1e-12, 1e-30, 1e-270])
+def test_a_ball_far_smaller_than_the_point(radius):
+    """Where the radius is lost beside the largest entry there is still a nearest point, close to 0."""
+    z = Ball(3, 1.0, radius).project(np.array([3.0, -1.0, 2.0]))
+    assert np.abs(z).sum() <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("q", [1.0 + 1e-9, 1.5, 1.999])
+def test_no_projection_for_exponents_between_one_and_two(q):
+    with pytest.raises(InputError, match="no projection onto a ball"):
+        Ball(3, q, 1.0).project(np.array([3.0, -1.0, 2.0]))
+    assert Ball(3, q, 10.0).project(np.array([3.0, -1.0, 2.0])).tolist() == [3.0, -1.0, 2.0]
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 
 from gordan import InputError
 from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent
-from gordan.learners import Leader, Mirror
+from gordan.learners import BestResponse, Leader, Mirror, Reflected
 
 D = 4  # the dimension of everything here
 EXPONENTS = (2.0, 3.0, 6.0, 12.0)
@@ -366,6 +366,72 @@ def test_unsupported_combinations(learner, message):
     with pytest.raises(InputError) as caught:
         learner.play(learner.update(learner.start(), 1.0, np.ones(D), np.full(D, 0.25)), 1.0, np.ones(D))
     assert message in str(caught.value)
+
+
+# ---- learners beyond the paper -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SIMPLICES, "ball, q dual to 2"])
+def test_the_best_response_is_the_lowest_point(name):
+    rng = np.random.default_rng(5)
+    domain = SIMPLICES[name] if name in SIMPLICES else BALLS[name]
+    learner = BestResponse(domain, np.zeros(D))
+    assert learner.hint == "current"
+    for c in rng.standard_normal((10, D)):
+        z = learner.play(learner.start(), 1.0, c)
+        assert domain.contains(z)
+        assert float(c @ z) == pytest.approx(domain.lowest(c) if name in SIMPLICES else -0.8 * np.linalg.norm(c), abs=1e-12)
+
+
+def test_the_best_response_to_curved_losses():
+    """argmin ⟨c, w⟩ + ½‖w‖² is -c, cut to the ball."""
+    for radius, factor in ((math.inf, 1.0), (0.5, 0.1)):
+        learner = BestResponse(Ball(D, 2.0, radius), np.zeros(D), curvature=SquaredNorm())
+        c = np.array([3.0, 0.0, -4.0, 0.0])
+        assert learner.play(learner.start(), 1.0, c) == pytest.approx(-factor * c)
+
+
+@pytest.mark.parametrize("name", SIMPLICES)
+def test_a_regularized_best_response_minimizes_the_current_loss_alone(name):
+    """z_t = argmin ηS_{t-1}⟨c, z⟩ + D_E(z, z_0), where S_{t-1} is the weight of all earlier rounds."""
+    rng = np.random.default_rng(6)
+    setting = Setting(SIMPLICES[name], Entropy(), None)
+    learner = BestResponse(setting.domain, setting.z0, Entropy(), eta=0.7)
+    state = learner.start()
+    assert learner.play(state, 2.0, rng.standard_normal(D)) == pytest.approx(setting.z0)  # no weight yet
+    for alpha in (2.0, 0.5, 3.0):
+        state = learner.update(state, alpha, rng.standard_normal(D), setting.z0)
+    assert state == 5.5
+    c = rng.standard_normal(D)
+    z = learner.play(state, 9.0, c)
+
+    def value(p):
+        return 0.7 * 5.5 * float(c @ p) + float(np.sum(xlogy(p, p / setting.z0)))
+
+    assert setting.domain.contains(z)
+    for _ in range(100):
+        other = setting.domain.vertex(rng.standard_normal(D))
+        for t in (1e-3, 0.1, 1.0):
+            assert value((1 - t) * z + t * other) >= value(z) - 1e-12
+
+
+def test_a_best_response_moves_second():
+    with pytest.raises(AssertionError, match="moves second"):
+        BestResponse(SIMPLICES["simplex"], SIMPLICES["simplex"].centre).play(0.0, 1.0, None)
+
+
+@pytest.mark.parametrize("name", SIMPLICES)
+def test_the_reflected_step_goes_along_twice_the_last_loss_minus_the_one_before(name):
+    rng = np.random.default_rng(7)
+    setting = Setting(SIMPLICES[name], None, None)
+    learner = Reflected(setting.domain, setting.z0, eta=0.3)
+    state, losses, z = learner.start(), [np.zeros(D), np.zeros(D)], None
+    for alpha in (1.0, 2.0, 0.5, 1.5):
+        expected = setting.z0 if z is None else setting.domain.project(z - 0.3 * alpha * (2 * losses[-1] - losses[-2]))
+        z = learner.play(state, alpha, None)
+        assert np.array_equal(z, expected)
+        losses.append(0.1 * rng.standard_normal(D))
+        state = learner.update(state, alpha, losses[-1], z)
 
 
 # ---- the regret lemmas of the paper ---------------------------------------------------------------------------------

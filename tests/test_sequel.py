@@ -23,7 +23,7 @@ import gordan
 from gordan import methods
 from gordan.dynamics import Protocol1, run
 from gordan.game import Game
-from gordan.geometry import Ball, Entropy, Simplex
+from gordan.geometry import Entropy, Simplex
 from gordan.learners import BestResponse, Leader
 from gordan.methods.projection_rescaling import Projected
 
@@ -453,26 +453,6 @@ def test_the_bound_of_a_perceptron_is_on_its_mistakes(p, method):
         mistakes = np.maximum(1, trace.t - 1)
         assert trace.bound == pytest.approx(np.sqrt((p - 1) / mistakes))
         assert all(p_norm(A.T @ moment.p_bar, p) <= moment.bound * (1 + 1e-12) for moment in seen)
-
-
-def test_a_ball_far_smaller_than_the_point():
-    """Where the radius is lost beside the largest entry there is still a nearest point, close to 0."""
-    for radius in (1e-12, 1e-30, 1e-270):
-        z = Ball(3, 1.0, radius).project(np.array([3.0, -1.0, 2.0]))
-        assert np.abs(z).sum() <= radius * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("q", [1.0, 2.5, 3.0, 12.0, math.inf])
-def test_projection_onto_a_ball_beats_every_other_point(q):
-    rng = np.random.default_rng(3)
-    ball = Ball(5, q, 0.7)
-    for _ in range(30):
-        y = rng.standard_normal(5) * rng.choice([0.1, 1.0, 20.0])
-        z = ball.project(y)
-        assert ball.contains(z)
-        others = rng.standard_normal((200, 5))
-        others *= (0.7 * rng.random(200) / p_norm(others, q))[:, None]
-        assert ((others - z) @ (y - z) <= 1e-12 * np.linalg.norm(y)).all()  # the angle is obtuse, just if z is the nearest
 
 
 # ---- rescaling -------------------------------------------------------------------------------------------------------
