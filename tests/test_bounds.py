@@ -77,6 +77,43 @@ def test_directed_rounding(m, e):
         assert math.isinf(inner) or side * Fraction(inner) < side * exact
 
 
+@given(a=st.integers(1, 2**200), b=st.integers(1, 2**200), e=st.integers(-1800, 700), root=st.booleans(), exact=st.booleans())
+@example(a=9, b=16, e=0, root=True, exact=False)
+@example(a=2**54 + 1, b=1, e=0, root=False, exact=False)
+def test_fractions_and_their_roots_are_enclosed_by_neighbours(a, b, e, root, exact):
+    """The two floats hold the number and are next to each other, or equal if it is a float."""
+    value = Fraction(a, b) * Fraction(2) ** e
+    if exact:  # the square of a float, or a float
+        x = Fraction(float(a % 2**24)) * Fraction(2) ** (e // 4)
+        value = x * x if root else x
+    low, high = bounds.enclosed(value, root=root)
+    power = 2 if root else 1
+    assert Fraction(low) ** power <= value
+    assert high == math.inf or value <= Fraction(high) ** power
+    assert high in (low, math.nextafter(low, math.inf))
+    if high == low:
+        assert Fraction(low) ** power == value
+
+
+@pytest.mark.parametrize(
+    ("m", "e", "near"),
+    [
+        (3, 4, 48.0),
+        (-3, -1, -1.5),
+        (2**53 + 1, 0, 2.0**53),
+        (1, -1074, 5e-324),
+        (1, -1075, 0.0),
+        (3, -1076, 5e-324),
+        (1, 1024, math.inf),
+        (-1, 1024, -math.inf),
+        (2**1100, -1000, 2.0**100),
+        (0, 5, 0.0),
+    ],
+)
+def test_a_dyadic_number_is_rounded_to_the_nearest_float(m, e, near):
+    assert bounds.round_near(m, e) == near
+
+
 @given(FINITE, FINITE, st.lists(st.tuples(MANTISSAS, st.integers(-1200, 1200)), max_size=5))
 def test_dyadics_are_exact(x, y, terms):
     """dyadic, multiply and add make no error."""
