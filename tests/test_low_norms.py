@@ -18,21 +18,28 @@ from gordan.certificates.bounds import norm_at_most, norm_bound
 from gordan.geometry import dual_exponent
 
 
-def least_sum(A, groups):
+def least_sum(A, groups, caps=math.inf):
     """min ‖Aᵀp‖₁ over P, the dual of what `maximize_margin` solves: the largest margin for norm 1."""
     n, d = A.shape
     above = np.block([[A.T, -np.eye(d)], [-A.T, -np.eye(d)]])
     total = np.array([np.append(group, np.zeros(d)) for group in groups])
-    return linprog(np.append(np.zeros(n), np.ones(d)), above, np.zeros(2 * d), total, np.full(len(groups), 1 / len(groups))).fun
+    bounds = [*zip(np.zeros(n), np.broadcast_to(caps, n), strict=True), *[(0, None)] * d]
+    shares = np.full(len(groups), 1 / len(groups))
+    return linprog(np.append(np.zeros(n), np.ones(d)), above, np.zeros(2 * d), total, shares, bounds=bounds).fun
+
+
+def signed(X, y, intercept):
+    """A, and the groups of rows that have equal weight in P."""
+    signs = np.where(y, 1.0, -1.0)
+    A = (np.column_stack([X, np.ones(len(X))]) if intercept == "penalized" else X) * signs[:, None]
+    return A, [signs > 0, signs < 0] if intercept == "free" else [np.ones(len(y))]
 
 
 @pytest.mark.parametrize("intercept", ["free", "none", "penalized"])
 def test_norm_1_is_a_linear_program(intercept):
     for seed in range(4):
         X, y = clouds(30, 5, seed=seed)
-        signs = np.where(y, 1.0, -1.0)
-        A = (np.column_stack([X, np.ones(len(X))]) if intercept == "penalized" else X) * signs[:, None]
-        groups = [signs > 0, signs < 0] if intercept == "free" else [np.ones(len(y))]
+        A, groups = signed(X, y, intercept)
         result = gordan.maximize_margin(X, y, norm=1, intercept=intercept, tol=1e-6)
         assert result.status == "solved"
         assert result.margin == pytest.approx((least_sum(A, groups),) * 2, rel=1e-6)
@@ -40,6 +47,32 @@ def test_norm_1_is_a_linear_program(intercept):
         assert both(replace(result.certificate, lower=result.margin[0] * 1.001), X, y) == (False, False)
         assert both(replace(result.certificate, upper=result.margin[1] * 0.999), X, y) == (False, False)
         assert both(replace(result.certificate, norm=0.5), X, y) == (False, False)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", ["free", "none", "penalized"])
+def test_a_soft_margin_of_norm_1_is_a_linear_program_too(intercept, weighted):
+    """Overlapping classes, with nu that leaves a margin and nu that leaves none: no round is played."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + 0.5 * rng.normal(size=40) > 0
+    c = rng.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
+    A, groups = signed(X, y, intercept)
+    for nu in (0.05, 0.4, 0.7):
+        value = least_sum(A, groups, c / (nu * c.sum()))
+        result = gordan.maximize_margin(X, y, norm=1, nu=nu, intercept=intercept, sample_weight=c, tol=1e-8)
+        assert result.n_iter == 0
+        assert result.margin == pytest.approx((value, value), rel=1e-8, abs=1e-10)
+        assert result.status == ("solved" if value > 1e-9 else "margin-below-tol")
+        assert both(result.certificate, X, y) == (True, True)
+
+
+def test_a_method_chosen_by_name_plays_for_norm_1():
+    X, y = clouds(24, 4, seed=3)
+    for nu in (None, 0.5):
+        result = gordan.maximize_margin(X, y, norm=1, nu=nu, method="box_perceptron", tol=0.1)
+        assert result.n_iter > 0
+        assert result.status == "solved"
 
 
 @pytest.mark.parametrize("norm", [1, 1.2, 1.5, 1.9])

@@ -230,7 +230,8 @@ def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
 
 
 def _norm_one(question: Question, evidence: Evidence) -> bool:
-    return question.margin.norm == 1 and _in_memory(question, evidence)
+    margin, rows = question.margin, question.rows
+    return margin.norm == 1 and margin.robust == 0 and rows.in_memory and question.play.auto
 
 
 def _noise_changes_the_plane(question: Question, evidence: Evidence) -> bool:
@@ -242,14 +243,16 @@ def _noise_changes_the_plane(question: Question, evidence: Evidence) -> bool:
 
 def _not_settled(question: Question, evidence: Evidence) -> bool:
     """Return False if a soft margin is known to be negligible, or is known as precisely as floats allow."""
-    if question.margin.nu is None or evidence.effort.trace is None:
+    if question.margin.nu is None:
         return True
-    vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
-    return not vanishes and bool(evidence.effort.trace.gap[-1] > question.tol)
+    vanishes, trace = not evidence.sign_decided and evidence.upper <= question.tol * question.radius, evidence.effort.trace
+    return not vanishes and (trace is None or bool(trace.gap[-1] > question.tol))
 
 
 def _working_set_outgrown(question: Question, evidence: Evidence) -> bool:
-    return question.play.auto and _not_settled(question, evidence) and playing.outgrown(question, evidence)
+    play = question.play
+    bounded = play.auto and play.method.working_set
+    return bounded and _not_settled(question, evidence) and playing.outgrown(question, evidence)
 
 
 def _smooth_loss(question: LossQuestion, evidence: LossEvidence) -> bool:
@@ -316,7 +319,7 @@ FINDERS = (
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.
     Finder("Newton's method", playing.by_newton, width=_suits_proximal_newton),
-    # Plane and weights for norm 1. One linear program with as many entries as the rows.
+    # Plane and weights for norm 1. One linear program with as many entries as the rows, and for a soft margin a column for each.
     Finder("linear program", by_linear_program, width=_norm_one),
     # Plane and weights of the margin without noise: they often prove that no plane withstands it. Costs a play.
     Finder("margin without noise", playing.by_margin_without_noise, width=_noise_changes_the_plane),

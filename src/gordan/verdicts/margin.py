@@ -93,7 +93,7 @@ def maximize_margin(
         of that column. Each column is solved separately; small problems are solved together.
     norm : float, default=2
         The norm p of feature space, 1 ≤ p ≤ ∞. With ∞ the 1-norm of w is used, and w is sparse; with 1 its largest entry. Below
-        2 intervals become narrow slowly, except for p = 1 without `nu`, which is a linear program.
+        2 intervals become narrow slowly, except for p = 1 in memory, which is a linear program.
     robust : float, default=0
         The margin that remains when every x_i is moved by some δ_i with ‖δ_i‖_s ≤ `robust`, s = `robust_norm`: it is
         min_i y_i(x_i·w + b) - robust·‖w‖_r, 1/r + 1/s = 1, divided by ‖w‖₂. Allowed for norm 2, without `nu` and without a
@@ -216,7 +216,7 @@ class MarginOptions(NamedTuple):
             tol=self.tol,
             play=Play(
                 self.method_for(problem.X.d, budget.seed),
-                auto=self.plays_auto and (self.robust == 0 or self.robust_norm == 2) and self.norm >= 2,
+                auto=self.plays_auto and (self.robust == 0 or self.robust_norm == 2),
                 start=_start(start, weights, problem.X.n),
                 watch=self.callback,
                 checkpoint=checkpoint,
