@@ -373,3 +373,27 @@ def test_products_where_a_class_was_left_out(tmp_path, monkeypatch):
         assert gordan.verify(certificate, X, y == k, products)
     done = run("verify", tmp_path / "m.gordan", tmp_path / "t.csv")
     assert (done.exit_code, done.stdout.count("accepted")) == (0, 3)
+
+
+def test_data_with_a_class_that_a_fit_left_out(tmp_path):
+    """The claim is about the other classes only; both checkers say so, and accept it for their rows."""
+    y = np.array(["u", "v", "w"] * 6)
+    rows = pd.DataFrame({"a": np.arange(18) % 5, "b": np.arange(18) % 7, "c": (y != "w").astype(int), "y": y})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    rows[y != "w"].to_csv(tmp_path / "two.csv", index=False)
+    options = ["--loss", "multinomial", "--weight", "c", "--certificate", tmp_path / "c.json"]
+    assert run("fit", tmp_path / "t.csv", "-o", tmp_path / "m.gordan", *options).exit_code == 0
+    reason = "it is about 2 classes only, and the data also has 'w': pass only their rows"
+    X = rows[["a", "b"]].to_numpy()
+    claim = standalone.read_certificate((tmp_path / "c.json").read_text())
+    accepted, why = standalone.check(claim, X, y.tolist())
+    assert not accepted
+    assert why.startswith(reason)
+    for proof in ("m.gordan", "c.json"):
+        rejected = run("verify", tmp_path / proof, tmp_path / "t.csv")
+        assert rejected.exit_code == 1
+        assert reason in rejected.output
+        assert run("verify", tmp_path / proof, tmp_path / "two.csv").exit_code == 0
+    diagnosis = gordan.diagnose(X[y != "w"], y[y != "w"], model="multinomial").certificate
+    assert gordan.verify(diagnosis, X, y).reason.startswith(reason)
+    assert standalone.check(standalone.read_certificate(diagnosis.to_json()), X, y.tolist())[1].startswith(reason)

@@ -160,7 +160,7 @@ import re
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -629,6 +629,9 @@ class Claim:
     def _check_data(self, X: Rows, y: Sequence[Any]) -> None:
         """Raise Rejected unless the claim is proved for these rows and labels."""
         n = self.shape[0]
+        if self.several or self.model in SEVERAL_CLASSES:
+            others = other_classes(self.classes, set(y))
+            _require(not others, others)
         hint = "; are there rows of weight zero? Name their column by --weight" if "zero-weight" in self.dropped else ""
         _require(len(X) == n, f"it is about {n} rows; the data has {len(X)}{hint if len(X) > n else ''}")
         if self.model == "logistic":
@@ -1639,6 +1642,18 @@ def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic
             f"the certificate is about two, {classes[0]!r} and {classes[1]!r}: pass only their rows"
         )
     return labels
+
+
+def other_classes(classes: Sequence[Any], found: Collection[Any]) -> str:
+    """Return what to do about data that has all `classes` of a claim and others; empty if that is not the case."""
+    others = sorted({*found} - {*classes}, key=str) if {*classes} <= {*found} else []
+    if not others:
+        return ""
+    named = f"{', '.join(map(repr, others[:3]))}{', ...' if len(others) > 3 else ''}"
+    return (
+        f"it is about {len(classes)} classes only, and the data also has {named}: pass only their rows "
+        "(a fit leaves out a class whose rows all have weight zero)"
+    )
 
 
 def _is_label(value: Any) -> bool:

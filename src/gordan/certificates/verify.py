@@ -401,9 +401,9 @@ def _check_model(certificate: Certificate, X: Any, y: Any) -> Check:
     try:
         with ieee_floats():
             given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
-            if certificate.shape != given.shape:
-                reason = f"it is about data of shape {certificate.shape}, not {given.shape}"
-            elif certificate.model != "poisson" and {*certificate.classes} != {*given.classes}:
+            of_classes = certificate.model != "poisson"
+            reason = _other_shape(certificate, given.shape, given.classes, of_classes)
+            if not reason and of_classes and {*certificate.classes} != {*given.classes}:
                 reason = f"its classes are {certificate.classes}, those of y are {given.classes}"
             if reason:
                 return Check(False, claim, reason)
@@ -492,10 +492,17 @@ def _mismatch(c: Certificate, problem: Problem) -> str:
     return ""
 
 
+def _other_shape(c: Certificate, shape: tuple[int, int], classes: Sequence[Any], several: bool) -> str:
+    """Return that the data has another shape, or more classes, which is then why, if the claim is about `several` classes."""
+    others = standalone.other_classes(c.classes, classes) if several else ""
+    return others or (f"it is about data of shape {c.shape}, not {shape}" if c.shape != shape else "")
+
+
 def _data_mismatch(c: Certificate, problem: Problem) -> str:
     """Return why the shape, the classes or the device of the data rule out any proof, or b without an intercept."""
-    if c.shape != (problem.X.n, problem.X.d):
-        return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
+    other = _other_shape(c, (problem.X.n, problem.X.d), problem.classes, c.several)
+    if other:
+        return other
     if {*c.classes} != {*problem.classes} or len(c.classes) != len(problem.classes):
         return f"its classes are {c.classes}, those of y are {problem.classes}"
     if c.b and c.kind != "bracket" and not Intercept(c.intercept).exists:  # a bracket does not use its b then
