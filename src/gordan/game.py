@@ -125,8 +125,7 @@ class Game:
         if rows.d > MAX_EIGENVALUE_COLUMNS:
             largest = float(c @ rows.squares())
         else:
-            products = rows.moments(c)[0]
-            largest = float(np.linalg.eigvalsh(rows.to_host(products) if rows.storage.on_device else products)[-1])
+            largest = float(np.linalg.eigvalsh(rows.to_host(rows.moments(c)[0]))[-1])
         return self.p_set.regularizer.convexity / max(largest, np.finfo(np.float64).tiny)
 
     def paid(self, p: Array) -> float:

@@ -362,7 +362,7 @@ def error(absolute: Array, terms: Any) -> Array:
 
 def for_blocks(X: Matrix, W: Array) -> Array:
     """Return W in the order in which blocks of X multiply: dense rows in memory by one column after the other, others by all."""
-    return np.asarray(W, order="F" if X.storage.in_memory and not X.storage.sparse else "C")
+    return np.asarray(W, order="F" if X.storage.is_array else "C")
 
 
 def block_scores(block: Block, W: Array) -> tuple[Any, Any]:

@@ -122,8 +122,7 @@ class Problem:
 
         Norms, which the proofs about many dense rows need as well, are finite only for rows whose entries are finite.
         """
-        dense = self.storage.in_memory and not self.storage.sparse
-        if not (dense and self.storage.entries >= WORTH_COMPILING and np.isfinite(self.X.norms).all()):
+        if not (self.storage.is_array and self.storage.entries >= WORTH_COMPILING and np.isfinite(self.X.norms).all()):
             require_finite(self.storage)
 
     @ieee_floats()

@@ -222,7 +222,9 @@ class Cluster(InBlocks):
     def to_storage_f64(self, values: Any) -> Any:
         return self.to_storage(values, "the vector")
 
-    def to_host(self, values: Spread) -> Array:
+    def to_host(self, values: Spread | Array) -> Array:
+        if isinstance(values, np.ndarray):
+            return values
         if values.host is not None:
             return values.host
         return np.concatenate(self.workers.gather(values.futures), axis=-1 if values.height else 0)

@@ -93,6 +93,11 @@ class Rows:
         return self.storage.in_memory
 
     @property
+    def is_array(self) -> bool:
+        """Whether X is one dense array in memory (`Storage.is_array`)."""
+        return self.storage.is_array
+
+    @property
     def reduces(self) -> bool:
         """Whether scores are on other machines, so that `lowest`, which brings k of them here, costs less than `scores`."""
         return self.storage.is_remote

@@ -68,6 +68,16 @@ class Storage(ABC):
     min_entries: int = 0
     """Problems with fewer entries than this are solved in memory, where a pass takes less time than its start would take here."""
 
+    @property
+    def is_array(self) -> bool:
+        """Whether X is one dense array in memory, whose products are those of matrices."""
+        return self.in_memory and not self.sparse
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether passes and the matrices of `moments` are computed on a device or on other machines, at a pace of their own."""
+        return self.on_device or self.is_remote
+
     # ---- what every storage implements ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -118,7 +128,7 @@ class Storage(ABC):
         return values
 
     def to_host(self, values: Any) -> Array:
-        """Return a vector over rows as float64 on the host."""
+        """Return a vector over rows, or a result of `moments`, as float64 on the host."""
         host: Array = values
         return host
 

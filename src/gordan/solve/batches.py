@@ -576,9 +576,8 @@ def _few(n: int, d: int) -> bool:
 
 def _shares_passes(problem: Problem, d: int) -> bool:
     """Return whether label vectors share their passes; one by one they are solved sooner if rows are few and long, or narrow."""
-    if not problem.storage.in_memory:
-        return not problem.storage.sparse
-    return not problem.storage.sparse and d > TUNING.narrow and not few_and_long(problem.X.n, d)
+    narrow_or_few = d <= TUNING.narrow or few_and_long(problem.X.n, d)
+    return not problem.storage.sparse and not (problem.storage.in_memory and narrow_or_few)
 
 
 @np.errstate(all="ignore")

@@ -514,7 +514,7 @@ class Preconditioner:
         """Whether each label vector may have its own: for dense rows in memory that are not a part, and if all of them fit."""
         table, rows = self.table, self.table.rows
         size = 8 * table.Y.shape[1] * rows.d**2
-        dense = rows.in_memory and not rows.sparse and rows.d <= NEWTON.most_factorized
+        dense = rows.is_array and rows.d <= NEWTON.most_factorized
         room = size <= max(TUNING.own_bytes, TUNING.own_of_entries * rows.entries) and fits(2 * size)
         return dense and room and table.one_by_one and not table.loss.several
 
@@ -534,8 +534,7 @@ class Preconditioner:
     def _affords_a_factor(self, active: int) -> bool:
         """Return whether there is time for a factorization for so many rows, if it is made on this machine."""
         table, rows = self.table, self.table.rows
-        elsewhere = rows.storage.on_device or rows.storage.is_remote
-        return elsewhere or table.deadline.affords(seconds_for_a_factor(rows, active, table.deadline.pace))
+        return rows.storage.elsewhere or table.deadline.affords(seconds_for_a_factor(rows, active, table.deadline.pace))
 
     def solve(self, r: Array, own: Array) -> Array:
         """Return the preconditioned residuals r of these label vectors, as columns.

@@ -220,7 +220,7 @@ class DoubleOracle:
     def start(self) -> State:
         """Return the first p: by coordinate ascent over all rows, or, where these are many, by a sample or the lowest rows."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
-        if norm == 2 and rows.in_memory and rows.n <= ALL_ROWS_AT_ONCE and not rows.sparse:
+        if norm == 2 and rows.is_array and rows.n <= ALL_ROWS_AT_ONCE:
             return self._all_rows()
         if rows.in_memory and (rows.entries <= MAX_VISITED * rows.d**2 or capped):
             return self._from_ascent()

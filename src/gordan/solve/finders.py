@@ -139,7 +139,7 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
-    many = not question.rows.sparse and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
+    many = question.rows.is_array and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
     return many and overlapping.applies(question) and _may_run_before_play(question, evidence)
 
 
@@ -193,7 +193,7 @@ def _playable(question: Question, evidence: Evidence) -> bool:
 def _decided_by_one_game(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows, more than columns, all fit the working set: one game decides sooner than epochs of ascent."""
     rows = question.rows
-    return not rows.sparse and rows.d < rows.n <= double_oracle.ALL_ROWS_AT_ONCE and _playable(question, evidence)
+    return rows.is_array and rows.d < rows.n <= double_oracle.ALL_ROWS_AT_ONCE and _playable(question, evidence)
 
 
 def _suits_ascent(question: Question, evidence: Evidence) -> bool:

@@ -204,7 +204,7 @@ class Newton:
     def A(self) -> Array | None:
         """The signed rows as one array if they are dense and small, else None."""
         rows = self.rows
-        return rows.dense() if rows.in_memory and not rows.sparse and rows.n * rows.d <= TUNING.at_once else None
+        return rows.dense() if rows.is_array and rows.n * rows.d <= TUNING.at_once else None
 
     def scores(self, w: Array) -> Array:
         """Return A w."""
@@ -455,7 +455,7 @@ def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Arr
     """Return Σ h A_i A_iᵀ over the rows i, if any, on the host; h may have both signs. A is the array of all rows, if held."""
     if not len(i):
         return np.zeros((rows.d, rows.d))
-    if A is not None or (rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once):
+    if A is not None or (rows.is_array and len(i) * rows.d <= TUNING.at_once):
         rows.passes += len(i) / rows.n if A is not None else 0.0
         own = rows.take(i).dense() if A is None else A[i]
         return np.asarray((own * h[:, None]).T @ own)
@@ -468,7 +468,7 @@ def second_moment(rows: Rows, i: Array, h: Array, A: Array | None = None) -> Arr
             q = np.zeros(rows.n)  # one for each row, because it is sent to where the rows are
             q[i[own]] = sign * h[own]
             products = rows.moments(q)[0]
-            total += sign * (rows.to_host(products) if rows.storage.on_device else products)
+            total += sign * rows.to_host(products)
             continue
         # from a copy of these rows: among the others they would be read a few at a time
         each = max(1, int(TUNING.taken * rows.n / rows.entries))

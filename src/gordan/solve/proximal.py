@@ -199,8 +199,7 @@ class ProximalNewton:
     def _affords(self, m: int) -> bool:
         """Return whether there is time for a Hessian from m rows and its factors, if they are made on this machine."""
         rows, pace = self.rows, self.deadline.pace
-        elsewhere = rows.storage.on_device or rows.storage.is_remote
-        return elsewhere or self.deadline.affords(pace.moments(rows, m) + pace.factors(rows.d))
+        return rows.storage.elsewhere or self.deadline.affords(pace.moments(rows, m) + pace.factors(rows.d))
 
     def _joined(self, parts: list[Any]) -> Any:
         """Return the p over all rows from those of the groups."""
