@@ -328,8 +328,7 @@ def test_equal_names_are_reported_and_no_model_is_fitted(tmp_path):
     for options in ((), ("--loss", "hinge"), ("--standardize",)):
         done = run("fit", path, "-o", tmp_path / "m.gordan", *options)
         assert done.exit_code == 2
-        assert warning in done.stderr
-        assert "named 'a' apart; rename all but one, then fit" in done.stderr
+        assert done.stderr.count(warning) == 1
         assert not (tmp_path / "m.gordan").exists()
 
 

@@ -41,7 +41,7 @@ from gordan.io.delimited import DELIMITERS
 from gordan.io.files import write_errors_at
 from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
-from gordan.io.table import MAX_LISTED, Dialect, Request, Table, listed, number
+from gordan.io.table import MAX_LISTED, Dialect, Request, Table, equal_names, listed, number
 from gordan.memory import fits
 from gordan.verdicts.formatting import described
 from gordan.verdicts.model_matrix import Names
@@ -300,45 +300,47 @@ class DataOptions(TableOptions):
 
     def read(
         self,
-        *,
         classes: tuple[int, float] = (2, 2),
+        *,
         client: Any = None,
         memory_limit: str | None = None,
         weight: str | None = None,
+        by_name: bool = False,
     ) -> Data:
         """Read a file of two classes, or one class against the rest; `classes` are the least and the largest number of classes.
 
-        The column `weight` holds weights and is not a feature. With a `client`, the workers of its cluster read the file (see
+        The column `weight` holds weights and is not a feature. Features of one name are refused if a model will have to find them
+        `by_name`. With a `client`, the workers of its cluster read the file (see
         `rows.lazy.read_on`). Notices and warnings about the columns are printed to stderr at once.
         """
         path, limit = self.file if client is not None else local_copy(self.file), parse_size(memory_limit)
         if weight is not None and client is None and (format_of(path) in DELIMITERS or self.missing is OnMissing.DROP):
-            return self._weighted(path, weight, classes, limit)
+            return self._weighted(path, weight, classes, limit, by_name)
         if weight is not None:
             features = replace(self, file=path, drop=[*(self.drop or ()), weight])
-            data = features.read(classes=classes, client=client, memory_limit=memory_limit)
+            data = features.read(classes=classes, client=client, memory_limit=memory_limit, by_name=by_name)
             named = replace(data.named, weight=None if weight.lstrip("-").isdigit() else weight)
             return replace(data, weights=_weights_beside(path, self.columns, weight), named=named)
         if client is None:
-            return self._data(read(path, **self.columns, memory_limit=limit), path, classes)
+            return self._data(read(path, **self.columns, memory_limit=limit), path, classes, by_name)
         if self.dialect != TableOptions().dialect:
             raise InputError("--sep, --decimal, --thousands, --no-header and --missing are not supported with --cluster")
         from gordan.rows.lazy import read_on
 
         table = read_on(client, path, self.label, self.drop or (), self.keep_index)
-        print_notes(*table.notices)
+        _print_notices(table, path, by_name)
         data = _select_classes(table, path, self.positive, classes)
         return replace(data, notices=table.notices)  # no warnings about columns, which would need the rows here
 
-    def _data(self, table: Table, path: Path, allowed: tuple[int, float]) -> Data:
+    def _data(self, table: Table, path: Path, allowed: tuple[int, float], by_name: bool) -> Data:
         """Return the data of a table, and print the notices and warnings about its columns."""
-        print_notes(*table.notices)
+        _print_notices(table, path, by_name)
         data = _select_classes(table, path, self.positive, allowed)
         found = warnings_for(table, data.y)
         print_notes(*found)
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
 
-    def _weighted(self, path: Path, weight: str, allowed: tuple[int, float], limit: int | None) -> Data:
+    def _weighted(self, path: Path, weight: str, allowed: tuple[int, float], limit: int | None, by_name: bool) -> Data:
         """Read a table in which one of the columns holds weights, together with the features."""
         table = read(path, **self.columns, memory_limit=limit)
         header = names_in(path, table.dialect) or []
@@ -349,8 +351,16 @@ class DataOptions(TableOptions):
         rest = [k for k in range(len(table.numbers)) if k != j]
         columns = None if table.names is None else tuple(table.names[k] for k in rest)
         features = replace(table, X=table.X[:, rest], names=columns, numbers=tuple(table.numbers[k] for k in rest))
-        data = self._data(features, path, allowed)
+        data = self._data(features, path, allowed, by_name)
         return replace(data, weights=table.X[:, j].copy(), named=replace(data.named, weight=header[at] or None))
+
+
+def _print_notices(table: Any, path: Path, by_name: bool) -> None:
+    """Print the notices about a table; refuse features of one name where they will have to be found by name."""
+    equal = equal_names(path, table.names) if by_name else ""
+    if equal:
+        raise InputError(equal)
+    print_notes(*table.notices)
 
 
 def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -182,8 +181,7 @@ def fit(
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
-        data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
-        _require_distinct_names(data)
+        data = source.read((2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight, by_name=True)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         if asked.loss is None:
@@ -254,15 +252,6 @@ def _task(
     fitted = TrainingData.of(X, data.y, classes, which, data.weights, options.class_weight)
     shown = watch.moment if watch.visible else None
     return FitTask(fitted, deadline, None, threads, shown, words_for(data), checkpoint)
-
-
-def _require_distinct_names(data: Data) -> None:
-    """Refuse features of one name: a model finds its columns by name, and could be used with no file."""
-    equal = [name for name, count in Counter(data.names or ()).items() if count > 1 and name.strip()]
-    if equal:
-        raise InputError(
-            f"predict could not tell the columns of {data.path} named {equal[0]!r} apart; rename all but one, then fit"
-        )
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:

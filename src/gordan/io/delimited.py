@@ -16,7 +16,18 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import BLANKS, MAX_LISTED, Dialect, Labels, Request, Table, is_missing_text, listed, why_not_finite
+from gordan.io.table import (
+    BLANKS,
+    MAX_LISTED,
+    Dialect,
+    Labels,
+    Request,
+    Table,
+    equal_names,
+    is_missing_text,
+    listed,
+    why_not_finite,
+)
 from gordan.io.text import Text, read_rows
 
 SCANNED_ENTRIES = 1 << 20  # entries of X for each call of the scanner
@@ -168,14 +179,9 @@ class Cells:
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices about a header that looks like a row, about equal names, and about rows that were left out."""
-        return (*self._header_warning(), *self._equal_names_warning(), *self._dropped_rows_notice())
-
-    def _equal_names_warning(self) -> tuple[str, ...]:
-        """Warn of features with the same name, because a model could not find them in another file."""
-        times = Counter(name for name in self.names or () if name.strip())
-        equal = [f"{count} columns named {name!r}" for name, count in times.items() if count > 1]
-        hint = "rename all but one, because predict finds columns by name"
-        return (f"warning: {self.text.path.name} has {listed(equal)}; {hint}",) if equal else ()
+        equal = equal_names(self.text.path, self.names)
+        warnings = (f"warning: {equal}",) if equal else ()
+        return (*self._header_warning(), *warnings, *self._dropped_rows_notice())
 
     def _header_warning(self) -> tuple[str, ...]:
         """Warn of names that are all numbers, unless they count the columns or are many and sorted, such as wavelengths."""

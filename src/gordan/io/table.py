@@ -6,6 +6,7 @@ import contextlib
 import re
 import shlex
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,13 @@ READINGS = (
 def listed(items: Sequence[Any]) -> str:
     """Return the first items as text, separated by commas, with an ellipsis if there are more."""
     return ", ".join(map(str, items[:MAX_LISTED])) + (", …" if len(items) > MAX_LISTED else "")
+
+
+def equal_names(path: Path, names: Sequence[str] | None) -> str:
+    """Return what is wrong with features of the same name, which a model could not find by name; empty if there are none."""
+    times = Counter(name for name in names or () if name.strip())
+    equal = [f"{count} columns named {name!r}" for name, count in times.items() if count > 1]
+    return f"{path.name} has {listed(equal)}; rename all but one, because predict finds columns by name" if equal else ""
 
 
 def is_missing_text(cell: str) -> bool:
