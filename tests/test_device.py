@@ -939,8 +939,8 @@ def test_the_search_for_a_soft_margin_copies_no_vector_over_rows(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
 
     def proved(evidence, proposal):
-        assert proposal.trace.method == "proximal_newton"
-        assert proposal.rounds > 1
+        assert proposal.cost.trace.method == "proximal_newton"
+        assert proposal.cost.rounds > 1
         assert max(fetched) < 100
         monkeypatch.setattr(torch.Tensor, "numpy", fetch)
         return offer(evidence, proposal)

@@ -19,7 +19,7 @@ from gordan.certificates.matrix import CLAIM, Groups, Products
 from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import fill_level
-from gordan.ledger.question import Asks, Cancelling, Proposal, ProposedCone, Question
+from gordan.ledger.question import Asks, Cancelling, Cost, Proposal, ProposedCone, Question
 from gordan.rows import over_rows
 from gordan.trace import Trace
 
@@ -71,12 +71,12 @@ class Effort:
     earlier: float = 0.0
     stopped: bool = False
 
-    def add(self, proposal: Proposal) -> None:
+    def add(self, cost: Cost) -> None:
         """Add the cost of one more proposal."""
-        if proposal.trace is not None and (self.trace is None or proposal.trace.gap[-1] <= self.trace.gap[-1]):
-            self.trace = proposal.trace
-        self.rounds += proposal.rounds
-        self.passes += proposal.passes
+        if cost.trace is not None and (self.trace is None or cost.trace.gap[-1] <= self.trace.gap[-1]):
+            self.trace = cost.trace
+        self.rounds += cost.rounds
+        self.passes += cost.passes
 
 
 @dataclass(eq=False)
@@ -142,7 +142,7 @@ class Evidence:
 
         The plane is checked before p, since its pass over X also finds the norms that the bound from p needs.
         """
-        self.effort.add(proposal)
+        self.effort.add(proposal.cost)
         if proposal.suspects is not None:
             self.hints.suspects = proposal.suspects
         if proposal.independent is not None:

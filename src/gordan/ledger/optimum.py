@@ -170,7 +170,7 @@ class LossEvidence:
 
         `Evidence.offer` returns whether a sign is decided, which is not a question here.
         """
-        self.effort.add(proposal)
+        self.effort.add(proposal.cost)
         objective = self.question.objective
         if proposal.w is None or not np.isfinite(proposal.w).all() or not np.isfinite(proposal.b).all():
             return False
@@ -213,7 +213,7 @@ class LossEvidence:
 
     def _hidden_by_rounding(self, proposal: Proposal) -> bool:
         """Return whether only the rounding of scores keeps the interval wide, and there is time to read X row by row."""
-        trace, X, question = proposal.trace, self.question.objective.X, self.question
+        trace, X, question = proposal.cost.trace, self.question.objective.X, self.question
         if trace is None or not X.storage.in_memory or isinstance(question.objective, Multinomial):
             return False
         estimated = relative_width(float(trace.lower[-1]), float(trace.upper[-1]))

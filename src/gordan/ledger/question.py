@@ -408,15 +408,23 @@ class ProposedCone(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Cost:
+    """What it cost to find a proposal, as far as that is counted: the trace of a run, and rounds and passes."""
+
+    trace: Trace | None = None
+    rounds: int = 0
+    passes: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class Proposal:
     """Something that a finder has found and that may be proved: a plane, weights that bound the margin, a witness or a cone.
 
     Vectors over rows are over the rows that count. If b is None, the plane is put midway between the classes. `witness` has
     exact integer weights by row, and `cancelling` rows whose float weights may prove that exact ones exist. `smoothing` is the
     smoothing parameter of a hinge whose weights follow from the plane. `suspects` are rows whose convex hull may contain 0, for
-    finders that decide this exactly. `independent` are columns that are independent and on which the others depend. `trace`,
-    `rounds` and `passes` say what it cost to find, if that is counted. `stopped` tells whether Ctrl-C or a callback has ended the
-    search, after which no other proposal follows.
+    finders that decide this exactly. `independent` are columns that are independent and on which the others depend. `stopped`
+    tells whether Ctrl-C or a callback has ended the search, after which no other proposal follows.
     """
 
     w: Array | None = None
@@ -428,7 +436,5 @@ class Proposal:
     independent: tuple[int, ...] | None = None
     cone: ProposedCone | None = None
     smoothing: float | None = None
-    trace: Trace | None = None
-    rounds: int = 0
-    passes: float = 0.0
+    cost: Cost = Cost()
     stopped: bool = False

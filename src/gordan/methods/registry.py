@@ -79,6 +79,18 @@ class Limits(NamedTuple):
     doubt: Callable[[float], bool] | None
 
 
+class InnerGames(NamedTuple):
+    """What is particular to methods that solve a game in each round.
+
+    `most_rounds` is the number of rounds after which nothing is left to gain. `within` returns the form with limits that its
+    rounds keep. `working_set` tells whether the games are about a set of rows that must fit in memory.
+    """
+
+    most_rounds: int
+    within: Callable[[Any, Limits], Form]
+    working_set: bool = False
+
+
 @dataclass(frozen=True)
 class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
@@ -87,11 +99,8 @@ class Method:
     for the margin under noise, which differs from that of the data. `plain` says why the method supports neither caps nor halves.
     `losses` tells whether p may be a `LossWeights`, whose cost and regularizer the p-player then has. `resident` tells whether
     vectors over rows may be tensors: the form only adds them, multiplies them by numbers, and passes them to rows, sets and
-    learners. `sorts` tells whether it needs nothing of caps but `Simplex.lowest`, which sorts tensors as well.
-
-    Methods that solve a game in each round have three further fields. `most_rounds` is the number of rounds after which nothing
-    is left to gain, `working_set` tells whether that game is about a set of rows that must fit in memory, and `within` returns
-    the form with limits that its rounds keep.
+    learners. `sorts` tells whether it needs nothing of caps but `Simplex.lowest`, which sorts tensors as well. `games` is for
+    methods that solve a game in each round.
     """
 
     name: str
@@ -105,9 +114,12 @@ class Method:
     losses: bool = False
     resident: bool = False
     sorts: bool = False
-    most_rounds: int | None = None
-    working_set: bool = False
-    within: Callable[[Any, Limits], Form] = lambda form, limits: form
+    games: InnerGames | None = None
+
+    @property
+    def working_set(self) -> bool:
+        """Whether it solves games about a set of rows that must fit in memory."""
+        return self.games is not None and self.games.working_set
 
     def on(self, rows: Rows, p_set: Simplex, p0: Array | None) -> Form:
         """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves.

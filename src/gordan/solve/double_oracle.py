@@ -20,7 +20,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.geometry.sets import fill_level, fill_order
 from gordan.memory import fits, largest
-from gordan.methods.registry import Guarantee, Limits, Method, check_norm, choose, register
+from gordan.methods.registry import Guarantee, InnerGames, Limits, Method, check_norm, choose, register
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import ZERO_NORM, PNormGame
@@ -110,7 +110,7 @@ def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> 
         return replace(form, deadline=limits.deadline, tol=tol, doubt=limits.doubt)
 
     guarantee = Guarantee("the bracket closes after finitely many rounds")
-    return Method("double_oracle", form, p, build, guarantee, math.nan, most_rounds=1000, working_set=True, within=within)
+    return Method("double_oracle", form, p, build, guarantee, math.nan, games=InnerGames(1000, within, working_set=True))
 
 
 class Pointless(Exception):

@@ -20,11 +20,14 @@ from gordan.solve.smooth_losses import half_square, shift
 class Multipliers:
     """Constants of the method of multipliers.
 
-    The first `smoothing` is in units of 1/(mean C); it is multiplied by `shrink` whenever the first part of the gap is at most
+    It follows `epochs` of coordinate ascent if C ‖x‖² is at most `small` on average and rows are not too many. The
+    first `smoothing` is in units of 1/(mean C); it is multiplied by `shrink` whenever the first part of the gap is at most
     `inner` times the second. Until the gap is `narrow`, more steps without progress are allowed (`patience`). A gap that is
     `least` is mostly rounding error: after `idle` steps in which it does not halve, no more are taken.
     """
 
+    small: float = 1.0
+    epochs: int = 60
     smoothing: float = 30.0
     smoothing_after_part: float = 0.1
     shrink: float = 0.5
@@ -47,7 +50,7 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
         found = None
         for found in by_ascent(task):
             yield found
-            if found.steps >= EPOCHS.before_multipliers or task.time.passed:
+            if found.steps >= MULTIPLIERS.epochs or task.time.passed:
                 break
         if found is not None:
             yield from then(found, by_multipliers(replace(task.after(found.steps), alpha=found.alpha), found.w))
@@ -58,7 +61,7 @@ def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
 def epochs_first(task: Task, w: Array | None) -> bool:
     """Return whether epochs of coordinate ascent precede the method of multipliers."""
     few = w is None and task.loss is Loss.HINGE and task.rows.in_memory and task.rows.entries <= EPOCHS.most_entries
-    return few and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small
+    return few and float(np.mean(task.c * task.rows.squares())) <= MULTIPLIERS.small
 
 
 def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:

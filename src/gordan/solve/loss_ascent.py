@@ -27,11 +27,10 @@ class Epochs:
     there are at most `most` epochs. If the gap of the hinge is expected to be small enough sooner, it is computed after
     `margin` times as many epochs as that would take, but at least `first`. For the squared hinge Newton's method takes over
     once the gap of the ascent is within `near` tolerances; with a free intercept after `free` epochs, from the plane with a
-    penalized intercept at a gap of `neighbour`. For the hinge, `before_multipliers` epochs precede the method of multipliers
-    if C ‖x‖² is at most `small` on average and there are at most `most_entries`: rows are visited in random order, which is
-    slow where they are not in a cache. The squared hinge of sparse rows is left to Newton's method if there are at least
-    `rows_per_column`, or one per column if rows have few entries, and C ‖x‖² is at least `newton` on average: most rows have
-    weight then, and their weights depend on each other.
+    penalized intercept at a gap of `neighbour`. Where another method would do, there are none for rows of more than
+    `most_entries`: rows are visited in random order, which is slow where they are not in a cache. The squared hinge of sparse
+    rows is left to Newton's method if there are at least `rows_per_column`, or one per column if rows have few entries, and
+    C ‖x‖² is at least `newton` on average: most rows have weight then, and their weights depend on each other.
     """
 
     first: float = 3.0
@@ -42,8 +41,6 @@ class Epochs:
     near: float = 1.0
     free: int = 200
     neighbour: float = 1e-2
-    small: float = 1.0
-    before_multipliers: int = 60
     most_entries: int = 1 << 22
     rows_per_column: int = 2
     newton: float = 0.5

@@ -17,7 +17,7 @@ from gordan.arrays import Array
 from gordan.checkpoint import fingerprint
 from gordan.errors import BeyondFloats
 from gordan.ledger.optimum import LossEvidence, LossQuestion
-from gordan.ledger.question import Proposal
+from gordan.ledger.question import Cost, Proposal
 from gordan.losses import Loss
 from gordan.solve import block_newton
 from gordan.solve.hinge import epochs_first
@@ -279,7 +279,7 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         loss=loss,
     )
     offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
-    return Proposal(w, offset, alpha if found.stated or not loss.smooth else None, smoothing=found.smoothing, trace=trace)
+    return Proposal(w, offset, alpha if found.stated or not loss.smooth else None, smoothing=found.smoothing, cost=Cost(trace))
 
 
 def _unmeasured(w: Array, question: LossQuestion, smoothing: float | None = None) -> Proposal:

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from gordan.arrays import Array, dot, relative_width
 from gordan.deadlines import Deadline
 from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Proposal, Question
+from gordan.ledger.question import Cost, Proposal, Question
 from gordan.rows import Rows, nonzero
 from gordan.solve.playing import BRACKET_SHARE
 from gordan.statuses import Ending
@@ -169,7 +170,7 @@ def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) 
         if question.radius > 0:
             search = _PointSearch(question, evidence)
             yield from search.proposals()
-            if search.upper <= HULLS_MEET and not question.sign_alone:
+            if search.best.upper <= HULLS_MEET and not question.sign_alone:
                 decide_sign()
 
 
@@ -189,8 +190,29 @@ class _Groups(NamedTuple):
         return cls(of_row, rows.to_storage(of_row), 2, 0.5)
 
 
+@dataclass
+class _Bracket:
+    """The best bracket so far, by w and by p, which is given as rows and their weights."""
+
+    w: Array
+    p: tuple[Array, Array] = (np.empty(0, np.intp), np.empty(0))
+    lower: float = 0.0
+    upper: float = math.inf
+
+    @property
+    def width(self) -> float:
+        return relative_width(self.lower, self.upper)
+
+    def narrow(self, found: DeviceEquilibrium, inside: Array, lower: float, upper: float) -> None:
+        """Keep the w and the p of the game on the rows `inside` where they bound the margin more closely."""
+        if lower > self.lower:
+            self.lower, self.w = lower, found.w
+        if upper < self.upper:
+            self.upper, self.p = upper, (inside, found.p)
+
+
 class _PointSearch:
-    """A search by games on a working set, with the best bracket so far."""
+    """A search by games on a working set."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
         self.question, self.stopped = question, False
@@ -199,14 +221,9 @@ class _PointSearch:
         self.groups = _Groups.of(question.margin.intercept.group_of_row(question.counted.signs), self.rows)
         self.count = max(MIN_ROWS, ROWS_PER_COLUMN * self.rows.d)
         self.most = max(4 * self.count, MAX_ENTRIES // self.rows.d)
-        self.lower, self.upper = 0.0, math.inf
-        self.w, self.p = np.zeros(self.rows.d), (np.empty(0, np.intp), np.empty(0))
+        self.best = _Bracket(np.zeros(self.rows.d))
         self.moments: list[Moment] = []
         self.begun = time.perf_counter()
-
-    @property
-    def width(self) -> float:
-        return relative_width(self.lower, self.upper)
 
     def proposals(self) -> Iterator[Proposal]:
         question, budget = self.question, self.question.budget
@@ -225,16 +242,16 @@ class _PointSearch:
             if reason is not None:
                 status = reason
                 break
-            if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
+            if self.best.lower > 0 and (question.sign_alone or self.best.width <= share * question.tol):
                 yield self._proposal(Ending.CALLBACK, t)
                 share *= 0.5  # the proved bracket was not narrow enough
             new = self._violating(found, lowest, inside)
-            stalled = 0 if len(new) or self.width < 0.9 * before else stalled + 1
+            stalled = 0 if len(new) or self.best.width < 0.9 * before else stalled + 1
             if stalled > MAX_STALLED:
                 status = Ending.FINISHED
                 break
-            before = self.width
-            inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.width, inner if len(new) else 0.03 * inner))
+            before = self.best.width
+            inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.best.width, inner if len(new) else 0.03 * inner))
             inside = self._updated(inside, found.slack, new)
         if not question.sign_alone and self.moments:
             yield self._proposal(Ending.INTERRUPTED if self.stopped else status, t)
@@ -245,7 +262,7 @@ class _PointSearch:
         """Return why the search ends now, or None if it goes on."""
         if self.stopped:
             return Ending.CALLBACK
-        vanished = self.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
+        vanished = self.best.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
         return Ending.TIME_LIMIT if self.question.budget.spent else Ending.FINISHED if vanished else None
 
     def _sample(self) -> Array:
@@ -270,10 +287,7 @@ class _PointSearch:
         firsts = [s[self.groups.of_row[i] == g].min() for g in range(self.groups.number)]
         lower = self.groups.mass * float(sum(firsts)) / length - self.noise if length > 0 else 0.0
         upper = max(0.0, upper - self.noise)
-        if lower > self.lower:
-            self.lower, self.w = lower, found.w
-        if upper < self.upper:
-            self.upper, self.p = upper, (inside, found.p)
+        self.best.narrow(found, inside, lower, upper)
         return i, s
 
     def _violating(self, found: DeviceEquilibrium, lowest: tuple[Array, Array], inside: Array) -> Array:
@@ -292,8 +306,8 @@ class _PointSearch:
 
     def _record(self, t: int) -> None:
         """Record the round, and show it to the user's callback, which may stop the search."""
-        lower, upper = self.question.radius * self.lower, self.question.radius * self.upper
-        length = math.sqrt(dot(self.w, self.w))
+        lower, upper = self.question.radius * self.best.lower, self.question.radius * self.best.upper
+        length = math.sqrt(dot(self.best.w, self.best.w))
         seconds, passes = time.perf_counter() - self.begun, self.rows.passes
         moment = Moment(t, lower * length, lower, lower, upper, weight=float(t), passes=passes, seconds=seconds)
         self.moments.append(moment)
@@ -302,13 +316,13 @@ class _PointSearch:
 
     def _proposal(self, status: Ending, t: int) -> Proposal:
         p = np.zeros(self.rows.n)
-        p[self.p[0]] = self.p[1]
-        w, b = self.question.margin.intercept.played(self.w)
+        p[self.best.p[0]] = self.best.p[1]
+        w, b = self.question.margin.intercept.played(self.best.w)
         if self.question.sign_alone:
             return Proposal(w, b, p)
         trace = Trace.of(
             self.moments, method="nearest_points", form="published", norm=2.0, n=self.rows.n, d=self.rows.d,
-            scale=self.question.radius, status=status, w=self.w, p=p, w_best=self.w, p_best=p,
+            scale=self.question.radius, status=status, w=self.best.w, p=p, w_best=self.best.w, p_best=p,
         )  # fmt: skip
         passes, self.rows.passes = self.rows.passes, 0.0
-        return Proposal(w, b, p, trace=trace, rounds=t, passes=passes, stopped=self.stopped)
+        return Proposal(w, b, p, cost=Cost(trace, t, passes), stopped=self.stopped)

@@ -18,7 +18,7 @@ from gordan.errors import InputError
 from gordan.geometry import Ball
 from gordan.geometry import norm as norm_of
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Proposal, Question
+from gordan.ledger.question import Cost, Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.methods.registry import Limits
@@ -186,7 +186,7 @@ class _Playing:
             return
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
         stopped = self.stopped or trace.status == Ending.INTERRUPTED
-        found = Proposal(trace=trace, rounds=int(trace.t[-1]), passes=passes, stopped=stopped)
+        found = Proposal(cost=Cost(trace, int(trace.t[-1]), passes), stopped=stopped)
         if self.evidence.witness is None:  # otherwise nothing is left to prove
             w, b = question.margin.intercept.played(trace.w_best)
             found = replace(found, w=w, b=b, p=question.p_set.centre if trace.p_best is None else trace.p_best)
@@ -204,14 +204,17 @@ class _Playing:
         # a run with a checkpoint must not depend on the pace, which may be another when it is resumed
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
         doubt = self._is_pointless if self._may_be_left_out else None
-        form = method.within(form, Limits(deadline, question.tol if noise == 0 else 0.0, doubt))
+        games = method.games
+        if games is not None:
+            form = games.within(form, Limits(deadline, question.tol if noise == 0 else 0.0, doubt))
         if checkpoint is not None:
             self._require_same_problem(form)
-        rounds = (method.most_rounds or MAX_ROUNDS) if budget.max_iter is None else budget.max_iter
+        most = MAX_ROUNDS if games is None else games.most_rounds
+        rounds = most if budget.max_iter is None else budget.max_iter
         return dynamics.run(
             form,
             rounds,
-            record=range(1, rounds + 1) if method.most_rounds is not None else dynamics.log_spaced(rounds),
+            record=dynamics.log_spaced(rounds) if games is None else range(1, rounds + 1),
             scale=R if R > 0 else 1.0,
             bound=method.guarantee.bound,
             time_limit=deadline.left,
@@ -258,7 +261,7 @@ class _Playing:
             if not small:
                 return False
             self._ask_once()
-            return evidence.effort.stopped or not evidence.sign_decided or self.method.most_rounds is None
+            return evidence.effort.stopped or not evidence.sign_decided or self.method.games is None
         late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, self._vanished(moment)
         if vanished and not self.doubted and self._rows_cancel(moment.p):
             return True

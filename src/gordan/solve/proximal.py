@@ -25,7 +25,7 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Limits, Method
+from gordan.methods.registry import Guarantee, InnerGames, Limits, Method
 from gordan.rows import Rows
 
 # benchmarks/gpu.py and soft.py time what these constants decide.
@@ -59,9 +59,8 @@ def proximal_newton() -> Method:
         return replace(form, deadline=limits.deadline)
 
     guarantee = Guarantee("the bracket closes as τ falls")
-    return Method(
-        "proximal_newton", "published", 2.0, build, guarantee, math.nan, resident=True, sorts=True, most_rounds=100, within=within
-    )
+    games = InnerGames(100, within)
+    return Method("proximal_newton", "published", 2.0, build, guarantee, math.nan, resident=True, sorts=True, games=games)
 
 
 class Group(NamedTuple):
