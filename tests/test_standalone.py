@@ -85,6 +85,27 @@ BRACKETS = {
     "rows twice": (about("bracket", rows=(0, 0), weights=(1.0, 1.0), upper=9.0), False),
     "rows beyond the data": (about("bracket", rows=(0, 4), weights=(1.0, 1.0), upper=9.0), False),
     "a weight of zero": (about("bracket", rows=(0, 3), weights=(1.0, 0.0), upper=9.0), False),
+    **{
+        f"lower under noise of norm {norm:g}{what}": (
+            about("bracket", w=(size * 3.0, size * 4.0), lower=step(low), robust=0.25, robust_norm=norm),
+            true,
+        )
+        for norm, low in ((1.0, math.nextafter(0.4, 0.0)), (2.0, math.nextafter(0.35, 0.0)), (math.inf, 0.25))
+        for size in (1.0, 0.125, 0.3)
+        for what, step, true in (
+            (f", w of size {size}", lambda low: low * (1 - 1e-15), True),
+            (f", w of size {size}, too much", lambda low: low * (1 + 1e-15), False),
+        )
+    },
+    "lower under too much noise": (about("bracket", w=(3.0, 4.0), lower=1e-300, robust=0.5, robust_norm=math.inf), False),
+    **{
+        f"upper under noise of norm {norm:g}{what}": (
+            about("bracket", **P, upper=math.sqrt(square) - less + more, robust=0.25, robust_norm=norm),
+            true,
+        )
+        for norm, square, less in ((1.0, 4.0625, 0.0), (2.0, 5.0, 0.25), (math.inf, 3.625, 0.0))
+        for what, more, true in (("", 1e-14, True), (", too little", -1e-14, False))
+    },
     "separator": (about("separator", w=(1.0, 0.0)), True),
     "separator with b, none": (about("separator", w=(1.0, 0.0), b=0.5), False),
     "separator with b, free": (about("separator", "free", w=(1.0, 0.0), b=0.5), True),
@@ -108,6 +129,42 @@ def test_each_condition_of_separators_and_brackets(name):
     found = gordan.verify(certificate, X, LABELS)
     assert found.accepted == bool(found) == true
     assert (found.reason == "") == true
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "column", "only_zeros", "relation", "said"),
+    [
+        ([1.0, 2.0, 3.0], [1, 2, 3], "n", False, "same", "its weights are those of the column 'n'"),
+        ([1.0, 2.0, 3.0], ["1", "2.0", " 3 "], None, False, "same", "those of the weights of the data"),
+        ([2.0, 4.0, 9.0], [1, 2, 3], "n", False, "factors", "2 for a, 3 for b"),
+        ([0.1 * 3, 0.1 * 7, 3.0], [3, 7, 3], "n", False, "factors", "0.1 for a, 1 for b"),
+        (
+            [2.0, 4.5, 9.0],
+            [1, 2, 3],
+            "n",
+            False,
+            "other",
+            "1 of 3 differ, and the weight of row 1 is 4.5 in the certificate and 2",
+        ),
+        ([2.0, 4.0 + 1e-12, 9.0], [1, 2, 3], "n", False, "other", "1 of 3 differ, and the weight of row 1"),
+        ([2.0, 4.0, 9.0], [1, None, 3], "n", False, "other", "nan in the data"),
+        ([2.0, 4.0, 9.0], [-1, -2, 3], "n", False, "other", "2 of 3 differ, and the weight of row 0"),
+        ([2.0, 4.0], [1, 2, 3], "n", False, "other", "weights for 2 rows, and the data has 3"),
+        ([2.0, 0.0, 9.0], [1, 2, 3], "n", True, "other", "the weight of row 1 is zero only in the certificate"),
+        ([2.0, 5.0, 9.0], [1, 0, 3], "n", True, "other", "the weight of row 1 is zero only in the data"),
+        ([2.0, 5.0, 0.0], [1, 7, 0], "n", True, "same", "its rows of weight zero are those of the column 'n'"),
+        ([2.0, 5.0, 0.0], [1, math.nan, 0], "n", True, "other", "1 of 3 differ"),
+        ([2.0, 2.0, 0.5], None, None, False, "factors", "are a factor for each class, such as class weights: 2 for a, 0.5 for b"),
+        ([1.0, 1.0, 1.0], None, None, False, "factors", "1 for a, 1 for b"),
+        ([2.0, 3.0, 0.5], None, None, False, "unknown", "name their column by --weight"),
+        ([2.0, 2.0, 0.5], None, "n", False, "unknown", "no column 'n' was read; --weight names another"),
+    ],
+)
+def test_weights_of_a_certificate_are_compared_with_those_of_the_data(stored, given, column, only_zeros, relation, said):
+    found, sentence = standalone.compare_weights(stored, given, ["a", "a", "b"], column, only_zeros)
+    assert found == relation
+    assert said in sentence
+    assert found in standalone.WEIGHTS
 
 
 def integers(kind, X, y, intercept="none", **content):
