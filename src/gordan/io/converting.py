@@ -298,7 +298,7 @@ class _Delimited:
     def _read(self, place: Any, labels: Labels) -> Iterator[Array]:
         with Text(self.path) as text:
             cells = Cells(text, self.wanted)
-            cells.labels, self.names, self.width, self.text = labels, cells.names, cells.width, text
+            cells.labels, self.names, self.width, self.text = labels, cells.columns.names, cells.columns.width, text
             if place is None:
                 yield from self._drain(cells)
                 return

@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,9 @@ def read_delimited(path: Path, wanted: Request) -> Table:
         cells = Cells(text, wanted)
         read_rows(cells)
     X = cells.matrix()
-    y = cells.labels.array(path) if cells.labelled else None
-    label = None if cells.label_at is None else cells.header[cells.label_at]
-    left_out = tuple(cells.left_out)
-    return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, left_out, wanted.dialect, label)
+    columns, left_out = cells.columns, tuple(cells.left_out.rows)
+    y = None if columns.label_at is None else cells.labels.array(path)
+    return Table(X, y, columns.names, path, tuple(columns.chosen), cells.notices, left_out, wanted.dialect, columns.label)
 
 
 def pandas_call(path: Path, dialect: Dialect, counted: bool = False) -> str:
@@ -127,7 +127,7 @@ def _has_decimal_commas(lines: list[list[str]]) -> bool:
 def header_of(path: Path, wanted: Request) -> list[str]:
     """Return the names of the columns, which are empty in a file without a header."""
     with Text(path) as text:
-        return Cells(text, Request(labelled=False, dialect=wanted.dialect)).header
+        return Cells(text, Request(labelled=False, dialect=wanted.dialect)).columns.header
 
 
 def leading_columns(path: Path, wanted: Request, positions: list[int]) -> Iterator[tuple[int, Array]]:
@@ -139,6 +139,68 @@ def leading_columns(path: Path, wanted: Request, positions: list[int]) -> Iterat
             yield 0, cells.drained()
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: their names, empty where it has no header, the position of the label, and those of the features."""
+
+    header: list[str]
+    named: bool
+    label_at: int | None
+    chosen: list[int]
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.chosen)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features, if the table has a header."""
+        return tuple(self.header[j] for j in self.chosen) if self.named else None
+
+    @property
+    def label(self) -> str | None:
+        """The name of the label, which is empty where there is no header; None if no label is read."""
+        return None if self.label_at is None else self.header[self.label_at]
+
+    @cached_property
+    def roles(self) -> Array:
+        """What the scanner reads each column as: the number of a feature, LABEL or UNUSED."""
+        roles = np.full(len(self.header), UNUSED, np.int64)
+        roles[self.chosen] = np.arange(len(self.chosen))
+        if self.label_at is not None:
+            roles[self.label_at] = LABEL
+        return roles
+
+    def option_value(self, j: int) -> str | int:
+        """Return what to pass to an option for column j: its name if that is a unique identifier, else its position."""
+        name = self.header[j]
+        return name if name.isidentifier() and self.header.count(name) == 1 else j
+
+
+@dataclass
+class LeftOut:
+    """The rows left out for missing cells: their numbers, the first of their lines, and how many cells of which columns."""
+
+    rows: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    missing: Counter[int] = field(default_factory=Counter)
+
+    def add(self, row: int, line: int, columns: list[int]) -> None:
+        """Note a row in which the cells of these columns are missing."""
+        self.missing.update(columns)
+        self.rows.append(row)
+        self.lines += [line] if len(self.lines) <= MAX_LISTED else []
+
+    def notice(self, n: int, name: str, header: list[str]) -> tuple[str, ...]:
+        """Return a notice about these of the n rows of the file `name`, if there are any."""
+        if not self.rows:
+            return ()
+        cells = listed([f"{header[j] or f'column {j}'}: {count}" for j, count in self.missing.most_common()])
+        dropped = f"left out {len(self.rows)} of {n} rows of {name} for missing cells ({cells})"
+        return (f"{dropped}: line{'s' * (len(self.rows) > 1)} {listed(self.lines)}",)
+
+
 class Cells:
     """A reader of the records of a text, which begins with the header and keeps the rows in parts.
 
@@ -148,9 +210,7 @@ class Cells:
     def __init__(self, text: Text, wanted: Request, only: list[int] | None = None) -> None:
         self.text, self.dialect, self.labels, self._wanted = text, wanted.dialect, Labels(), wanted
         self._parts: list[Array] = []
-        self.left_out: list[int] = []
-        self._lines_left_out: list[int] = []
-        self._missing: Counter[int] = Counter()
+        self.left_out = LeftOut()
         self._row = 0  # the number of the next row in the file
         self._records = self._reader()
         header: list[str] | None = []
@@ -159,33 +219,27 @@ class Cells:
         if header is None:
             raise InputError(f"{text.path} is empty; a header and rows are needed")
         self._first_line = start[1]
-        if self.dialect.header:
-            self.header = header
-            self._check_header()
+        named = self.dialect.header
+        if named:
+            self._check_header(header)
         else:
-            self.header = [""] * len(header)
+            header = [""] * len(header)
             text.rewind_to(start)
             self._records = self._reader()
-        names = self.header if self.dialect.header else None
-        self.label_at, self.chosen = wanted.columns(len(header), names, text.path) if only is None else (None, only)
-        self.labelled, self.width = self.label_at is not None, len(self.chosen)
-        self.names = None if names is None else tuple(names[j] for j in self.chosen)
-        self.roles = np.full(len(header), UNUSED, np.int64)
-        self.roles[self.chosen] = np.arange(self.width)
-        if self.label_at is not None:
-            self.roles[self.label_at] = LABEL
+        found = wanted.columns(len(header), header if named else None, text.path) if only is None else (None, only)
+        self.columns = Columns(header, named, *found)
         self._buffers: list[Array] = []
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices about a header that looks like a row, about equal names, and about rows that were left out."""
-        equal = equal_names(self.text.path, self.names)
+        equal = equal_names(self.text.path, self.columns.names)
         warnings = (f"warning: {equal}",) if equal else ()
-        return (*self._header_warning(), *warnings, *self._dropped_rows_notice())
+        return (*self._header_warning(), *warnings, *self.left_out.notice(self._row, self.text.path.name, self.columns.header))
 
     def _header_warning(self) -> tuple[str, ...]:
         """Warn of names that are all numbers, unless they count the columns or are many and sorted, such as wavelengths."""
-        values = [self.dialect.value(name) for name in self.names or ("",)]
+        values = [self.dialect.value(name) for name in self.columns.names or ("",)]
         if None in values:
             return ()
         steps = np.diff(np.array(values, dtype=np.float64))
@@ -195,20 +249,14 @@ class Cells:
         what = f"warning: line {self._first_line} of {self.text.path.name} is read as the header, although it names all features"
         return (f"{what} by numbers; if it is a row, pass --no-header (in Python header=False)",)
 
-    def _dropped_rows_notice(self) -> tuple[str, ...]:
-        if not self.left_out:
-            return ()
-        cells = listed([f"{self.header[j] or f'column {j}'}: {count}" for j, count in self._missing.most_common()])
-        dropped = f"left out {len(self.left_out)} of {self._row} rows of {self.text.path.name} for missing cells ({cells})"
-        return (f"{dropped}: line{'s' * (len(self.left_out) > 1)} {listed(self._lines_left_out)}",)
-
     def scan(self) -> tuple[bool, int]:
         """Read plain lines of the block with the compiled scanner; see `Reader.scan`."""
         from gordan.io import scan
 
         if not self._buffers:
-            most = max(1, SCANNED_ENTRIES // self.width)
-            self._buffers = [np.empty((most, self.width)), np.empty(most, np.int64), np.empty((scan.MAX_LABELS, 3), np.int64)]
+            width = self.columns.width
+            most = max(1, SCANNED_ENTRIES // width)
+            self._buffers = [np.empty((most, width)), np.empty(most, np.int64), np.empty((scan.MAX_LABELS, 3), np.int64)]
         if self.dialect.thousands is not None:
             return True, 0
         text, block = self.text, self.text.block
@@ -220,12 +268,12 @@ class Cells:
             text.line,
             ord(self.dialect.sep or ","),
             ord(self.dialect.decimal),
-            self.roles,
+            self.columns.roles,
             *self._buffers,
         )
         self._row += rows
         self._parts.append(X[:rows].copy())
-        if self.labelled:
+        if self.columns.label_at is not None:
             self.labels.add_found(block, labels[:distinct], which[:rows])
         return state == scan.STOPPED, rows
 
@@ -239,34 +287,32 @@ class Cells:
             record = self._next_record()
             if record is None:
                 break
-            if record or len(self.roles) == 1:  # otherwise the line is blank
+            if record or len(self.columns.header) == 1:  # otherwise the line is blank
                 found = self._parse_record(record or [""], line)
                 self._row += 1
                 if found is not None:
                     rows.append(found[0])
                     texts.append(found[1])
                     lines.append(line)
-        self._parts.append(np.array(rows, dtype=np.float64).reshape(len(rows), self.width))
-        if self.labelled:
+        self._parts.append(np.array(rows, dtype=np.float64).reshape(len(rows), self.columns.width))
+        if self.columns.label_at is not None:
             self.labels.add(texts, lines, np.arange(len(texts)))
 
     def _parse_record(self, record: list[str], line: int) -> tuple[list[float], bytes] | None:
         """Return the features and the label of a record; None if a cell is missing and such rows are left out."""
-        path = self.text.path
-        if len(record) != len(self.roles):
+        path, columns, width = self.text.path, self.columns, len(self.columns.header)
+        if len(record) != width:
             first = "header" if self.dialect.header else "first line"
             hint = "; decimal commas must be in quotes here" if self.dialect.sep == self.dialect.decimal else ""
-            raise InputError(f"{path}, line {line}: it has {len(record)} fields, but the {first} has {len(self.roles)}{hint}")
+            raise InputError(f"{path}, line {line}: it has {len(record)} fields, but the {first} has {width}{hint}")
         if self.dialect.missing == "drop":
-            used = self.chosen if self.label_at is None else [*self.chosen, self.label_at]
+            used = columns.chosen if columns.label_at is None else [*columns.chosen, columns.label_at]
             gone = [j for j in used if is_missing_text(record[j])]
             if gone:
-                self._missing.update(gone)
-                self.left_out.append(self._row)
-                self._lines_left_out += [line] if len(self._lines_left_out) <= MAX_LISTED else []
+                self.left_out.add(self._row, line, gone)
                 return None
-        row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
-        for j in self.chosen:
+        row, label = [], b"" if columns.label_at is None else record[columns.label_at].encode()
+        for j in columns.chosen:
             value = self.dialect.value(record[j])
             if value is None or value - value != 0:  # inf - inf is nan
                 raise InputError(self._refusal(record, j, line))
@@ -275,7 +321,7 @@ class Cells:
 
     def _refusal(self, record: list[str], j: int, line: int) -> str:
         """Return the message about a cell that is not a finite number, with what to do about it."""
-        cell, name = record[j], self.header[j]
+        cell, name = record[j], self.columns.header[j]
         text = cell.strip(BLANKS)
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
         no_number, hint = self.dialect.value(cell) is None and bool(text), ""
@@ -285,17 +331,12 @@ class Cells:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
         elif looks := next((looks for pattern, looks in LOOKALIKES.items() if re.match(pattern, text)), ""):
             hint = f"; it looks like {looks}" + (
-                "" if self._wanted.by_name else f"; --drop {self._option_value(j)} leaves the column out"
+                "" if self._wanted.by_name else f"; --drop {self.columns.option_value(j)} leaves the column out"
             )
         elif no_number and not self._wanted.by_name:
-            hint = self._text_hint(j, [k for k in self.chosen if k != j and self._is_text(record[k])])
+            hint = self._text_hint(j, [k for k in self.columns.chosen if k != j and self._is_text(record[k])])
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
-
-    def _option_value(self, j: int) -> str | int:
-        """Return what to pass to an option for column j: its name if that is a unique identifier, else its position."""
-        name = self.header[j]
-        return name if name.isidentifier() and self.header.count(name) == 1 else j
 
     def _is_text(self, cell: str) -> bool:
         """Whether a cell is text, and neither missing nor a number, date or the like in any format."""
@@ -310,20 +351,22 @@ class Cells:
 
         The `others` are columns in which there is text as well, about which the same is to be done.
         """
-        name, dialect, column = self.header[j], self.dialect, self._option_value(j)
-        also = f"; text is also in {listed([repr(self.header[k]) for k in others])}" if others else ""
-        ways = [f"{' '.join(f'--drop {self._option_value(k)}' for k in (j, *others))} leaves {'them' if others else 'it'} out"]
+        columns, dialect = self.columns, self.dialect
+        header, option = columns.header, columns.option_value
+        name, column = header[j], option(j)
+        also = f"; text is also in {listed([repr(header[k]) for k in others])}" if others else ""
+        ways = [f"{' '.join(f'--drop {option(k)}' for k in (j, *others))} leaves {'them' if others else 'it'} out"]
         if column == name:
-            counted = not self.header[0].strip() and 0 not in self.chosen
+            counted = not header[0].strip() and 0 not in columns.chosen
             frame = f"{pandas_call(self.text.path, dialect, counted)}.dropna()"  # else a missing value becomes the first level
-            columns = [self.header[k] for k in (j, *others) if self._option_value(k) == self.header[k]]
+            named = [header[k] for k in (j, *others) if option(k) == header[k]]
             line = (
-                f"pandas.get_dummies({frame}, columns={columns!r}, drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
+                f"pandas.get_dummies({frame}, columns={named!r}, drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )
-            last = "" if self.label_at is None else f", and name the label with --label {self.header[self.label_at]}"
+            last = "" if columns.label is None else f", and name the label with --label {columns.label}"
             kind = "if they are categories" if others else "if it is a category"
             ways.insert(0, f"{kind}, make 0/1 columns in Python: {line}{last}")
-        if self._wanted.label is None and self.labelled:
+        if self._wanted.label is None and columns.label is not None:
             what = f"if {name!r} is the label" if others else "if it is the label"
             ways.insert(0, f"{what}, pass --label {column} (in Python label={column!r})")
         return f"{also}; {'; '.join(ways)}"
@@ -335,7 +378,7 @@ class Cells:
 
     def drained(self) -> Array:
         """Return the rows that were read since the last call."""
-        X = np.concatenate([np.empty((0, self.width)), *self._parts])
+        X = np.concatenate([np.empty((0, self.columns.width)), *self._parts])
         self._parts = []
         return X
 
@@ -348,12 +391,12 @@ class Cells:
         """Return all rows; refuse a file that has none."""
         X = self.drained()
         if not len(X):
-            left = " besides those with missing cells" if self.left_out else ""
+            left = " besides those with missing cells" if self.left_out.rows else ""
             raise InputError(f"{self.text.path} has a header but no rows{left}")
         return X
 
-    def _check_header(self) -> None:
-        names, path = self.header, self.text.path
+    def _check_header(self, names: list[str]) -> None:
+        path = self.text.path
         counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas writes them
         if names not in counted and all(self.dialect.value(name) is not None for name in names):
             hint = "pass --no-header (in Python header=False), or add a line with the names of the columns"

@@ -90,17 +90,12 @@ def decompressed_size(path: Path, most: int) -> int:
         return size
 
 
-class Text:
-    """A position in a text file.
+class _Source:
+    """The bytes of a file after decompression, read in blocks, until it `ended`; line ends of CR alone become LF."""
 
-    `block[at:]` are the complete lines that were loaded but not yet consumed, and `line` is the number of the first of them. NUL
-    bytes and invalid UTF-8 are refused with their line. A first line such as `sep=;` is skipped, and `sep` is its separator.
-    """
-
-    def __init__(self, path: Path, start: tuple[int, int] = (0, 1)) -> None:
-        """Open the file, and continue at `start`, an earlier value of `place`."""
-        self.path, self.block, self.at, self.line = path, b"", 0, start[1]
-        self._tail, self._ended, self._begin = b"", False, start[0]
+    def __init__(self, path: Path, start: int) -> None:
+        """Open the file, and continue at byte `start`."""
+        self._path, self.ended = path, False
         self._cr_only: bool | None = None  # whether lines end in CR alone; None until that is known
         raw = path.open("rb")
         self._raw: IO[bytes] = raw
@@ -114,9 +109,58 @@ class Text:
                 )
             if kind is not None:
                 self._file = DECOMPRESSORS[kind](raw)
-            if start[0]:  # a pipe cannot seek
+            if start:  # a pipe cannot seek
                 with self._refusing_damage():
-                    self._file.seek(start[0])
+                    self._file.seek(start)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._raw.close()
+
+    @contextlib.contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        """Return a context in which errors of a decompressor are an InputError, but not those of the disk."""
+        try:
+            yield
+        except (*DECOMPRESSION_ERRORS, OSError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise
+            raise InputError(f"{self._path} is damaged or cut short: {error}") from None
+
+    def read(self) -> bytes:
+        """Return the next BLOCK bytes, or fewer at the end of the file."""
+        parts, missing = [], BLOCK
+        with self._refusing_damage():
+            while missing > 0 and (part := self._file.read(missing)):
+                parts.append(part)
+                missing -= len(part)
+        self.ended = missing > 0
+        found = b"".join(parts)
+        if not self.ended and self._size > len(found):  # the share of the compressed bytes, if the file is compressed
+            logging.getLogger("gordan").info("%.0f %% read", 100 * self._raw.tell() / self._size)
+        if self._cr_only is None and found:  # old Macs and some spreadsheets write such files
+            self._cr_only = b"\r" in found and b"\n" not in found and (self.ended or len(found) >= MIN_CR_ONLY)
+        return found.replace(b"\r", b"\n") if self._cr_only else found
+
+
+class Text:
+    """A position in a text file.
+
+    `block[at:]` are the complete lines that were loaded but not yet consumed, and `line` is the number of the first of them. NUL
+    bytes and invalid UTF-8 are refused with their line. A first line such as `sep=;` is skipped, and `sep` is its separator.
+    """
+
+    def __init__(self, path: Path, start: tuple[int, int] = (0, 1)) -> None:
+        """Open the file, and continue at `start`, an earlier value of `place`."""
+        self.path, self.block, self.at, self.line = path, b"", 0, start[1]
+        self._tail, self._begin = b"", start[0]
+        self._source = _Source(path, start[0])
+        try:
             self._load()
         except BaseException:
             self.close()
@@ -124,7 +168,7 @@ class Text:
         self.sep: str | None = None
         if not start[0]:
             self._skip_marks()
-        self.short = self._ended and len(self.block) < SHORT
+        self.short = self._source.ended and len(self.block) < SHORT
 
     def _skip_marks(self) -> None:
         """Skip the byte order mark and the line that names the separator."""
@@ -140,9 +184,7 @@ class Text:
 
     def close(self) -> None:
         """Close the file."""
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._raw.close()
+        self._source.close()
 
     @property
     def place(self) -> tuple[int, int]:
@@ -153,19 +195,9 @@ class Text:
         """Go back to an earlier place in the same block."""
         self.at, self.line = place[0] - self._begin, place[1]
 
-    @contextlib.contextmanager
-    def _refusing_damage(self) -> Iterator[None]:
-        """Return a context in which errors of a decompressor are an InputError, but not those of the disk."""
-        try:
-            yield
-        except (*DECOMPRESSION_ERRORS, OSError) as error:
-            if getattr(error, "errno", None) is not None:
-                raise
-            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
-
     def more(self) -> bool:
         """Return whether there is another line, and load it into the block if so."""
-        if self.at == len(self.block) and not self._ended:
+        if self.at == len(self.block) and not self._source.ended:
             self._load()
         return self.at < len(self.block)
 
@@ -180,10 +212,10 @@ class Text:
     def _load(self) -> None:
         self._begin += len(self.block)
         parts = [self._tail]
-        while not self._ended:
-            part = self._read()
+        while not self._source.ended:
+            part = self._source.read()
             cut = part.rfind(b"\n") + 1
-            if cut and not self._ended:
+            if cut and not self._source.ended:
                 self.block, self._tail = b"".join([*parts, part[:cut]]), part[cut:]
                 break
             parts.append(part)
@@ -216,18 +248,3 @@ class Text:
     def line_at(self, place: int) -> int:
         """Return the number of the line that contains byte `place` of the block."""
         return self.line + self.block.count(b"\n", self.at, place)
-
-    def _read(self) -> bytes:
-        """Return the next BLOCK bytes, or fewer at the end of the file."""
-        parts, missing = [], BLOCK
-        with self._refusing_damage():
-            while missing > 0 and (part := self._file.read(missing)):
-                parts.append(part)
-                missing -= len(part)
-        self._ended = missing > 0
-        found = b"".join(parts)
-        if not self._ended and self._size > len(found):  # the share of the compressed bytes, if the file is compressed
-            logging.getLogger("gordan").info("%.0f %% read", 100 * self._raw.tell() / self._size)
-        if self._cr_only is None and found:  # old Macs and some spreadsheets write such files
-            self._cr_only = b"\r" in found and b"\n" not in found and (self._ended or len(found) >= MIN_CR_ONLY)
-        return found.replace(b"\r", b"\n") if self._cr_only else found
