@@ -204,6 +204,19 @@ def is_sparse(X: Any) -> bool:
     return issparse is not None and bool(issparse(X))
 
 
+def as_dense(X: Any) -> Any:
+    """Return X, which may be a SciPy sparse matrix or array, as a dense array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def read_only(x: Any) -> Any:
+    """Return a read-only view of x; a tensor is returned as it is."""
+    if isinstance(x, np.ndarray):
+        x = np.asarray(x).view()  # without the class of a memory map
+        x.flags.writeable = False
+    return x
+
+
 def is_number(value: Any) -> bool:
     """Return whether the value is a real number, not a bool, that does not overflow as a float."""
     real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from gordan.arrays import Array, dot, in_float64, namespace
+from gordan.arrays import Array, dot, in_float64, namespace, read_only
 from gordan.checkpoint import Checkpoint, checkpointed, compute, computed, require_storable
 from gordan.errors import InputError
 from gordan.game import Game
@@ -78,6 +78,11 @@ class Players(NamedTuple):
     p: Any
     w_loss: Array
     p_loss: Array
+
+
+def unit_weight(t: int) -> float:
+    """Return the weight of round t where all rounds count the same."""
+    return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +361,7 @@ class _Run:
         assert played is not None
         w = sums.w / sums.weight if played.output is None else played.output.w
         shown = {"w": played.w, "p": played.p, "w_out": w, "p_bar": _p_bar(played, sums)}
-        return replace(self.moments[-1], **{name: _read_only(x) for name, x in shown.items()})
+        return replace(self.moments[-1], **{name: read_only(x) for name, x in shown.items()})
 
 
 def run(
@@ -488,10 +493,10 @@ def _measure(game: Game, now: After, best: Best, scale: float, *, with_p: bool) 
         regret_w=regret_w,
         regret_p=regret_p,
         weight=sums.weight,
-        w=_read_only(played.w),
-        p=_read_only(_on_host(game, played.p)) if with_p else None,
-        w_out=_read_only(output.w),
-        p_bar=_read_only(_on_host(game, p_bar)) if with_p else None,
+        w=read_only(played.w),
+        p=read_only(_on_host(game, played.p)) if with_p else None,
+        w_out=read_only(output.w),
+        p_bar=read_only(_on_host(game, p_bar)) if with_p else None,
     )
     return moment, best
 
@@ -499,14 +504,6 @@ def _measure(game: Game, now: After, best: Best, scale: float, *, with_p: bool) 
 def _on_host(game: Game, x: Any) -> Any:
     """Return a vector over rows on the host, also if the rows are `resident`."""
     return x if x is None or isinstance(x, np.ndarray) else game.rows.to_host(x)
-
-
-def _read_only(x: Any) -> Any:
-    """Return a read-only view of x, which is part of the run."""
-    if isinstance(x, np.ndarray):
-        x = x.view()
-        x.flags.writeable = False
-    return x
 
 
 def log_spaced(rounds: int) -> set[int]:

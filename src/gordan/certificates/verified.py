@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense, is_sparse
 from gordan.blas import scipy_linalg
 from gordan.certificates import exact, standalone
 from gordan.certificates.data import Certificate, Relation
@@ -69,7 +69,7 @@ def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, sig
     held, own = problem.storage.take(np.array(rows, int)).plain(), columns[columns < d]
     held = held if len(own) == d else held[:, own]
     A = np.ones((len(rows), len(columns)))
-    A[:, : len(own)] = held.toarray() if is_sparse(held) else held
+    A[:, : len(own)] = as_dense(held)
     A *= signs[list(rows), None]
     return A
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.dynamics import Form, Output, Round
+from gordan.dynamics import Form, Output, Round, unit_weight
 from gordan.game import Game
 from gordan.geometry import Simplex
 from gordan.methods.registry import Guarantee, Method, choose, register
-from gordan.methods.steepest_descent import best_response_of_w, descent, inverse_root, one, regret_of_steps
+from gordan.methods.steepest_descent import best_response_of_w, descent, inverse_root, regret_of_steps
 from gordan.rows import Rows
 
 
@@ -70,7 +70,7 @@ def normalized_gradient_descent(*, form: str = "published", step: str = "constan
         return (D + 0.5) / t if constant else regret_of_steps(t, D)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return descent(Game(rows, p_set, p0), form, 1.0, one if constant else inverse_root)
+        return descent(Game(rows, p_set, p0), form, 1.0, unit_weight if constant else inverse_root)
 
     promised = "(D + 1/2)/T" if constant else "(D + log(T)/2 + 1/2)/(2 (sqrt(T+1) - 1))"
     guarantee = Guarantee(

@@ -10,12 +10,11 @@ import numpy as np
 
 from gordan.arrays import Array, positive
 from gordan.checkpoint import checkpointed
-from gordan.dynamics import Form, Output, Protocol1, Round
+from gordan.dynamics import Form, Output, Protocol1, Round, unit_weight
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_vector
 from gordan.learners import BestResponse, Leader
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register, root_margin
-from gordan.methods.steepest_descent import one
 from gordan.rows import Rows
 
 
@@ -58,7 +57,7 @@ def mirror_descent(*, form: str = "published", p: float = 3.0, weights: str = "l
             w=Leader(game.w_set, np.zeros(rows.d), curvature=game.w_curvature),
             p=BestResponse(p_set, p0, Entropy(), eta),
             first="w",
-            weight=float if linear else one,
+            weight=float if linear else unit_weight,
         )
 
     def gap(t: int, D: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.checkpoint import checkpointed
-from gordan.dynamics import Form, Output, Protocol1, Round
+from gordan.dynamics import Form, Output, Protocol1, Round, unit_weight
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm
 from gordan.learners import Mirror
@@ -56,7 +56,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
             w=Mirror(game.w_set, np.zeros(rows.d), SquaredNorm(), 1 / root, hint="anchor"),
             p=Mirror(p_set, p0, Entropy(), root, hint="anchor"),
             first="w",
-            weight=lambda t: 1.0,
+            weight=unit_weight,
         )
 
     guarantee = Guarantee(

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from gordan.arrays import Array, is_number
-from gordan.dynamics import Form, Protocol1
+from gordan.dynamics import Form, Protocol1, unit_weight
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm, dual_exponent
@@ -52,7 +52,7 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
             w=Leader(game.w_set, np.zeros(rows.d), SquaredNorm(q, 1 / (q - 1)), eta, hint="last"),
             p=Leader(p_set, p0, Entropy(), 1 / eta, hint="current"),
             first="w",
-            weight=lambda t: 1.0,
+            weight=unit_weight,
         )
 
     def regrets(D: float, moves: Moves) -> Regrets:
@@ -150,7 +150,7 @@ def box_perceptron(*, form: str = "game", p: float = 1.0) -> Method:
             w=Leader(game.w_set, np.zeros(rows.d), SquaredNorm(), eta, hint="last"),
             p=Leader(p_set, p0, Entropy(), 1 / eta, hint="current"),
             first="w",
-            weight=lambda t: 1.0,
+            weight=unit_weight,
             bound=lambda t: math.sqrt(2 * size * game.D) / t,
         )
 

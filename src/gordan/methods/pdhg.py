@@ -12,7 +12,7 @@ import numpy as np
 
 from gordan.arrays import Array, positive
 from gordan.checkpoint import checkpointed
-from gordan.dynamics import Form, Protocol1, Round
+from gordan.dynamics import Form, Protocol1, Round, unit_weight
 from gordan.game import Game
 from gordan.geometry import Simplex, SquaredNorm, norm
 from gordan.learners import Mirror, Reflected
@@ -71,7 +71,7 @@ def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) 
             w=Mirror(game.w_set, np.zeros(rows.d), SquaredNorm(), 1 / (omega * L), hint="current"),
             p=Reflected(p_set, p0, omega / L),
             first="p",
-            weight=lambda t: 1.0,
+            weight=unit_weight,
             bound=played.gap,
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.checkpoint import checkpointed
-from gordan.dynamics import Form, Output, Protocol1, Round
+from gordan.dynamics import Form, Output, Protocol1, Round, unit_weight
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent
 from gordan.learners import BestResponse, Leader
@@ -33,11 +33,6 @@ from gordan.rows import Rows
 def inverse_root(t: int) -> float:
     """Return the step 1/√t."""
     return 1 / math.sqrt(t)
-
-
-def one(t: int) -> float:
-    """Return the step 1."""
-    return 1.0
 
 
 def regret_of_steps(t: int, D: float) -> float:
@@ -77,7 +72,7 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
     p = check_norm(p) if step == "plain" else check_norm(p, 1.0, math.inf)
     plain = step == "plain" or (step is None and 2 <= p <= MAX_NORM)
     q = dual_exponent(p)
-    eta, weight = (q - 1, one) if plain else (1.0, inverse_root)
+    eta, weight = (q - 1, unit_weight) if plain else (1.0, inverse_root)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         game = Game(rows, p_set, p0, p) if plain else Game(rows, p_set, p0, p, curvature=0.0, radius=1.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense
 from gordan.errors import InputError
 from gordan.plots.fitted import COLOURS, INK, axes_or_new, legend_above, require_fitted
 
@@ -129,7 +129,7 @@ class ProvedDisplay:
 
 def _wrong(predicted: Array, y: Any) -> Array:
     """Return which rows of labels, or of tables of labels, differ from those predicted."""
-    labels = np.asarray(y.toarray() if is_sparse(y) else y)
+    labels = np.asarray(as_dense(y))
     labels = labels.reshape(-1) if labels.shape == (len(predicted), 1) else labels
     if labels.shape != predicted.shape:
         raise InputError(

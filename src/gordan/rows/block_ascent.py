@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.rows.memory import Sparse
 from gordan.rows.rows import Rows
 from gordan.rows.storage import CACHE_LINE_BYTES
 from gordan.rows.threads import available
 from gordan.rows.threads import run as in_threads
+from gordan.rows.visiting import arrays_of
 
 # How many label vectors one ascent processes at once, half a line of the cache or a whole one, and what an epoch costs then.
 LANES = {8: 1.0, 16: 1.5}
@@ -58,7 +58,7 @@ class BlockAscent:
         kernel: Any = ascend_lanes
         tally = np.zeros((2, len(self._lanes)))
         kernel(
-            *_arrays(self.rows), self.signs, self.column, self.offset, self._order, self.ridge, self._steps,
+            *arrays_of(self.rows), self.signs, self.column, self.offset, self._order, self.ridge, self._steps,
             self.x, self.W, self.last, self._stream, tally, self._lanes,
         )  # fmt: skip
         if self.free:
@@ -72,7 +72,7 @@ class BlockAscent:
 
         kernel: Any = lane_scores
         scores = np.empty((self.rows.n, len(self._lanes)), np.float32)
-        kernel(*_arrays(self.rows), self.W, scores, self._lanes)
+        kernel(*arrays_of(self.rows), self.W, scores, self._lanes)
         return scores[:, : self.count].astype(np.float64)
 
     @property
@@ -102,7 +102,7 @@ def gram_product(rows: Rows, Q: Array) -> Array:
 
     down: Any = lane_combination
     up: Any = lane_scores
-    arrays, (n, k) = _arrays(rows), Q.shape
+    arrays, (n, k) = arrays_of(rows), Q.shape
     sizes, found = np.max(np.abs(Q), axis=0, initial=0.0), np.empty((n, k))
     sizes[~(sizes > 0)] = 1.0
 
@@ -128,12 +128,6 @@ def _ranges(k: int, most: int) -> list[tuple[int, int]]:
     """Return as few ranges (lo, hi) of k numbers as possible with at most so many in each, of sizes as equal as possible."""
     blocks = -(-k // most)
     return [(k * j // blocks, k * (j + 1) // blocks) for j in range(blocks)]
-
-
-def _arrays(rows: Rows) -> Any:
-    """Return the arrays of sparse rows in memory."""
-    assert isinstance(rows.storage, Sparse)
-    return rows.storage.arrays
 
 
 def _aligned(d: int, lanes: int) -> Array:

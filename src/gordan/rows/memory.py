@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, aligned
+from gordan.arrays import Array, aligned, read_only
 from gordan.blas import blas_threads, ensure_blas_memory
 from gordan.floats import ieee_floats
 from gordan.memory import fits
@@ -71,7 +71,7 @@ class _Memory(Storage):
         self._norms: dict[float, Array] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {"_norms": {}} | state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
+        self.__dict__ |= {"_norms": {}} | state | {"arrays": tuple(map(read_only, map(aligned, state["arrays"])))}
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which Dask's scheduler decides to send work to rows, not rows to work."""
@@ -211,7 +211,7 @@ class _Memory(Storage):
             norms = np.empty(self.n)
             kernel = _kernel(self.kind, "norms")
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
-            self._norms[p] = _read_only(norms)
+            self._norms[p] = read_only(norms)
         return self._norms[p]
 
     def knows_norms(self, p: float) -> bool:
@@ -380,7 +380,7 @@ class Sparse(_Memory):
         # Unsigned 32-bit indices are read in half the time of 64-bit ones, and kernels need not test them for negative values.
         columns, ends = (np.uint32 if most < 2**32 else np.int64 for most in (d, len(data)))
         arrays = data, _indices(indices, columns), _indices(indptr, ends)
-        super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
+        super().__init__(tuple(map(read_only, arrays)), len(indptr) - 1, d)
 
     def take(self, i: Array) -> Sparse:
         """Copy the rows i: solvers take some at every step, and for few rows SciPy's checks would take longer than the copy."""
@@ -474,9 +474,3 @@ def _sum(parts: list[Array]) -> Array:
 
 def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:
     return array.view(kind) if kind is np.uint32 and array.dtype == np.int32 else array.astype(kind, copy=False)
-
-
-def _read_only(array: Array) -> Array:
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
+from gordan.arrays import Array, as_dense, columns_of, require_aligned, vector, vectors, whole_number
 from gordan.errors import BeyondFloats, InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.memory import Held
@@ -296,8 +296,7 @@ class Rows:
 
     def dense(self) -> Array:
         """Return A as a dense float64 array; for few rows."""
-        X = self.storage.plain()
-        X = X.toarray() if self.sparse else X
+        X = as_dense(self.storage.plain())
         if self.constant:
             X = np.column_stack((X, np.full(self.n, float(self.constant))))
         return np.asarray(X * (self.signs * self.scale)[:, None])

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, is_sparse, zeros_and_ones
+from gordan.arrays import Array, as_dense, columns_of, is_sparse, zeros_and_ones
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.errors import InputError
 
@@ -453,7 +453,7 @@ def sums_of(parts: Iterable[Any]) -> list[Any]:
 def _second_moments(x: Any, q: Array) -> list[Array]:
     """Return Σ q x xᵀ over a piece of the rows."""
     products = x.T @ (x.multiply(q[:, None]) if is_sparse(x) else q[:, None] * x)
-    return [products.toarray() if is_sparse(products) else products]
+    return [as_dense(products)]
 
 
 def _first_not_finite(block: Block) -> tuple[int, int, float] | None:

@@ -109,7 +109,7 @@ class Ascent:
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
             stopped = kernel(
-                _arrays(rows), rows.signs, rows.scale, signs_of_column, column, offset, self.order, self.shrinking, caps, ridge,
+                arrays_of(rows), rows.signs, rows.scale, signs_of_column, column, offset, self.order, self.shrinking, caps, ridge,
                 steps, self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])
@@ -175,7 +175,7 @@ def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradi
     steps, last = 0, STEPS_PER_CHECK
     while steps < until.most and last == STEPS_PER_CHECK and until.go_on():
         last = kernel(
-            _arrays(here), here.signs, rows.scale, column, visited, groups, share, face.caps, z, gradient,
+            arrays_of(here), here.signs, rows.scale, column, visited, groups, share, face.caps, z, gradient,
             direction, residual, tally, until.rough, until.target, min(STEPS_PER_CHECK, until.most - steps),
         )  # fmt: skip
         steps += last
@@ -183,7 +183,8 @@ def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradi
     return steps, float(tally[1])
 
 
-def _arrays(rows: Rows) -> tuple[Array, ...]:
+def arrays_of(rows: Rows) -> tuple[Array, ...]:
+    """Return the arrays of rows in memory, as compiled loops take them."""
     assert isinstance(rows.storage, Held), "take the rows first"
     return rows.storage.arrays
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, dot, is_sparse, namespace
+from gordan.arrays import Array, as_dense, dot, namespace
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
@@ -691,9 +691,7 @@ def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any,
 def _second_moments(x: Any, h: Any) -> tuple[Any, ...]:
     size = h.max() + 1e-30
     rows = ((h / size) ** 0.5)[:, None] * x  # a product of a matrix with its own transpose is half the work
-    products = rows.T @ rows
-    products = products.toarray() if is_sparse(products) else products
-    return products * size, (x.T @ h[:, None])[:, 0], h.sum(0)
+    return as_dense(rows.T @ rows) * size, (x.T @ h[:, None])[:, 0], h.sum(0)
 
 
 def _corner(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: SmoothHinge) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from flint import fmpq, fmpz_mat
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense, is_sparse
 from gordan.blas import blas_threads
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
@@ -277,4 +277,4 @@ def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterato
 
 def dense(F: Any) -> Array:
     """Return F as a dense array."""
-    return np.asarray(F.toarray() if sp.issparse(F) else F)
+    return np.asarray(as_dense(F))

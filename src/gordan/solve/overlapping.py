@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense, is_sparse
 from gordan.deadlines import SLOW_CELL, SPARSE_GRAM, Pace
 from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
@@ -307,9 +307,9 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
         if question.budget.spent or not time.affords(_seconds_of_step(A, min(changed, count), time.pace)):
             break
         if changed < count:
-            H += _second_moments(A[added]) - _second_moments(A[gone])
+            H += as_dense(A[added].T @ A[added]) - as_dense(A[gone].T @ A[gone])
         else:
-            H = _second_moments(A[active])
+            H = as_dense(A[active].T @ A[active])
         before, down = active, np.maximum(1 - s, 0.0) @ A
         try:
             step = np.linalg.solve(H + RIDGE * np.trace(H) * np.eye(k), down)
@@ -329,11 +329,6 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
         if t == 1 and np.array_equal(s < 1, active):
             return w, np.maximum(1 - s, 0.0)
     return None, None
-
-
-def _second_moments(rows: Any) -> Array:
-    H = rows.T @ rows
-    return np.asarray(H.toarray() if is_sparse(H) else H)
 
 
 def _loss(s: Array) -> float:

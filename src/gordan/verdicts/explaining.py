@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense
 from gordan.regressions import Regression
 from gordan.rows import is_missing
 
@@ -46,7 +46,7 @@ class OutcomeTable:
     def column(self, name: str) -> Array:
         """Return the values of a column."""
         part = self.X[:, [self.names.index(name)]]
-        return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64).ravel()
+        return np.asarray(as_dense(part), dtype=np.float64).ravel()
 
     def is_dummy(self, name: str) -> bool:
         """Return whether the values of a column are 0 and 1, and both occur."""
@@ -63,7 +63,7 @@ class OutcomeTable:
         """The columns with one value, not 0, in every row: each of them is a constant of the model, whatever its value."""
         n = len(self.which)
         some = self.X[[0, n // 2, n - 1]]  # few other columns have the same value in these rows
-        some = np.asarray(some.toarray() if is_sparse(some) else some)
+        some = np.asarray(as_dense(some))
         alike = [self.names[int(j)] for j in np.flatnonzero((some == some[0]).all(axis=0) & (some[0] != 0))]
         return tuple(name for name in alike for x in [self.column(name)] if (x == x[0]).all())
 

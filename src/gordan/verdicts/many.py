@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from gordan.arrays import Array, require_aligned
+from gordan.arrays import Array, as_dense, require_aligned
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.data import About
@@ -464,7 +464,7 @@ class _Columns(Generic[One]):
         if not self.open.any() or not batches.applies(self.whole, self.intercept):
             return []
         plain = self.whole.storage.plain()
-        X = np.array(plain.toarray() if self.whole.storage.sparse else plain, order="C")
+        X = np.array(as_dense(plain), order="C")
         self.evidence = evidence = TableEvidence(self.whole, self.signs, self.intercept, X)
         try:
             with blas_threads(self.whole.storage.entries):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, as_dense
 
 # The ratio of the scales of two columns from which the advice is given. A loss depends on scales only through its penalty: there
 # the columns of small scale must also contribute less than the least share to the variation of the scores.
@@ -64,7 +64,7 @@ def far_column(storage: Any, origin: Array | None) -> str:
         return ""
     with np.errstate(all="ignore"):
         sample = _sample(storage).plain()
-        low, middle, high = np.quantile(sample.toarray() if is_sparse(sample) else sample, QUANTILES, axis=0)
+        low, middle, high = np.quantile(as_dense(sample), QUANTILES, axis=0)
         far = np.where(high > low, np.abs(middle) / (high - low), 0.0)
     far[np.isnan(far) | (False if origin is None else origin != 0)] = 0.0
     j = int(np.argmax(far))
@@ -127,7 +127,7 @@ def _is_combination(X: Any, column: int, others: Sequence[int], centred: bool) -
 def _dense(X: Any, columns: Sequence[int]) -> Array:
     """Return these columns as floats."""
     part = X[:, columns]
-    return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64)
+    return np.asarray(as_dense(part), dtype=np.float64)
 
 
 def _scaled(part: Array, centred: bool) -> Array:
