@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from checkers import both
 
 import gordan
-from gordan.certificates import elementary
+from gordan.certificates import elementary, optima
 from gordan.certificates.losses import Objective
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import TERMS_AT_ONCE, Objectives, Planes, _sums
@@ -170,6 +170,28 @@ def test_more_label_vectors_than_columns_are_proved_in_steps():
     for j in (0, 350, 699):
         proved = one(objectives, j).enclose(W[:, j], 0.0, *NONE)
         assert found[j].lower <= proved.lower <= proved.upper <= found[j].upper
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_hinges_proved_in_many_steps_state_the_weights_of_their_own_rows(monkeypatch, given):
+    """Four pieces of 200 rows: rows are counted over all of them, and label vectors can be taken out of the table."""
+    r = np.random.default_rng(1)
+    X, signs, c = problem(700, 2, 9, 3)
+    monkeypatch.setattr(optima, "TERMS_AT_ONCE", 9 * 200)
+    weights = np.where(r.random((700, 9)) < 0.5, 0.5 * c[:, None], 0.0) if given else None
+    objectives = Objectives(Matrix(stored(X)), signs, Loss.HINGE, c, Intercept.FREE, 0.0 if given else 0.3, weights)
+    W, b = r.standard_normal((2, 9)), 0.1 * r.standard_normal(9)
+    found, some = objectives.enclose(W, b), np.array([7, 2])
+    for j, claimed in enumerate(found):
+        proved = one(objectives, j).enclose(W[:, j], float(b[j]), claimed.rows, claimed.weights)
+        assert claimed.lower <= proved.lower <= proved.upper <= claimed.upper
+        assert claimed.upper <= proved.upper * (1 + 1e-10)
+        assert claimed.lower >= proved.lower - 1e-9 * proved.upper
+        assert np.max(claimed.rows) >= 600
+    for j, claimed in zip(some, objectives.columns(some).enclose(W[:, some], b[some]), strict=True):
+        assert np.array_equal(claimed.rows, found[j].rows)
+        assert np.array_equal(claimed.weights, found[j].weights)
+        assert claimed.lower == pytest.approx(found[j].lower, rel=1e-9)
 
 
 # ---- other storages ------------------------------------------------------------------------------------------------------
