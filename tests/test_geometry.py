@@ -234,16 +234,17 @@ def test_the_level_of_more_mass_than_the_caps_is_the_largest_score():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_set_whose_rows_are_elsewhere(kind):
-    """`placed` brings the row numbers of halves elsewhere, and changes nothing in the set itself."""
+    """`placed` brings caps and halves elsewhere, and changes nothing in the set itself."""
     P = simplex(kind, 6, np.random.default_rng(1))
-    if P.caps is not None:
-        P = Simplex(6, halves=P.halves)
-    moved, seen = [], list(P.members)
-    found = P.placed(lambda rows: moved.append(rows) or (rows.tolist() if isinstance(rows, np.ndarray) else rows))
+    moved, seen, scores = [], list(P.members), np.arange(6.0)
+    found = P.placed(lambda values: moved.append(values) or np.array(values))
     assert found is not P
-    assert (found.n, found.caps, len(found.members)) == (6, None, len(seen))
+    assert len(moved) == 1 + (P.halves is not None) + (P.caps is not None)
+    assert (found.n, found.mass, found.lowest(scores)) == (6, P.mass, P.lowest(scores))
+    assert np.array_equal(found.centre, P.centre)
+    assert (found.caps is None) == (P.caps is None)
+    assert P.caps is None or (found.caps is not P.caps and np.array_equal(found.caps, P.caps))
     assert [np.arange(6)[rows].tolist() for rows in found.members] == [np.arange(6)[rows].tolist() for rows in seen]
-    assert len(moved) == (0 if P.halves is None else 2)
     assert all(a is b for a, b in zip(P.members, seen, strict=True))
 
 
