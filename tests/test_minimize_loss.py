@@ -763,6 +763,7 @@ def test_few_sparse_rows_with_curvature_are_solved_by_their_products(monkeypatch
     """Where a matrix for all columns would be factorized, that costs less from half as many rows on."""
     X = sp.csr_array(sp.random(500, 900, 0.05, random_state=1))
     X.data -= 0.5
+    X.data *= np.geomspace(0.1, 10, 900)[X.indices]  # conjugate gradients alone would take too many steps
     y = X @ np.random.default_rng(0).standard_normal(900) > 0
     sizes, by_rows = [], Newton._by_rows
     monkeypatch.setattr(Newton, "_by_rows", lambda self, g, h, i: sizes.append(len(i)) or by_rows(self, g, h, i))
@@ -840,6 +841,19 @@ def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, condit
     assert result.status == "solved"
     assert bool(counts) == (conditioned == "badly")  # conjugate gradients alone take few steps for columns of the same size
     assert max(counts, default=0) < 30000
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+@pytest.mark.parametrize("columns", [1000, 60])
+def test_sparse_rows_of_well_conditioned_columns_need_no_factorization(columns, loss, monkeypatch):
+    """Unless a factorization costs little more than a few passes, as with few columns."""
+    X = sp.csr_array(sp.random(2000, columns, 20 / columns, random_state=1))
+    y = X @ np.random.default_rng(0).standard_normal(columns) + np.random.default_rng(1).standard_normal(2000) > 0
+    sizes = []
+    monkeypatch.setattr(loss_newton, "factorized", lambda H: sizes.append(len(H)) or factorized(H))
+    result = gordan.minimize_loss(X, y, loss=loss)
+    assert result.status == "solved"
+    assert bool(sizes) == (columns == 60)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

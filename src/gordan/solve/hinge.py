@@ -11,7 +11,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.losses import Loss
 from gordan.solve.loss_ascent import EPOCHS, by_ascent
-from gordan.solve.loss_newton import Newton
+from gordan.solve.loss_newton import Newton, may_be_unaided
 from gordan.solve.loss_task import TUNING, Found, Task, after, part_and_plane, then
 from gordan.solve.smooth_losses import half_square, shift
 
@@ -79,7 +79,7 @@ def _multiplier_steps(task: Task, w: Array | None) -> Iterator[Found]:
     """Yield the steps of `by_multipliers` from w, or from 0."""
     c = task.c
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / _typical_weight(task)
-    newton = Newton.start(task.rows, task.free, w, task.time)
+    newton = Newton.start(task.rows, task.free, w, task.time, task.rows.sparse and may_be_unaided(task.rows))
     base = np.zeros(task.rows.n) if task.alpha is None else task.alpha
 
     def weights(z: Array) -> Array:

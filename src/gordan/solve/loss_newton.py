@@ -2,9 +2,9 @@
 
 A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by a Cholesky factorization if there are few columns, by one of the size
 of the rows with h > 0 if there are few of these, and otherwise by conjugate gradients. Later steps reuse a factorization as the
-preconditioner of conjugate gradients, for as long as that costs less than a new one. For many dense rows a part of them is solved
-first, by conjugate gradients alone if these take few steps, and all rows then are, too. Where there are too many columns for one,
-the diagonal of J + AᵀhA is the preconditioner of sparse rows: their columns differ much in how often they are used.
+preconditioner of conjugate gradients, for as long as that costs less than a new one. Conjugate gradients without one are tried
+first, and used for as long as they take few steps. The diagonal of J + AᵀhA is then the preconditioner of sparse rows: their
+columns differ much in how often they are used. If there are many rows, a part of them is solved first.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ class Tuning:
     many_cg: int = 4
     diagonal_rows: float = 0.5
     few_entries: int = 32
-    # Dense rows of well-conditioned columns need no factorization: conjugate gradients without one are tried for this many times
-    # the steps that cost as much by the count below, which is low. Where they end in time, they are used again, until all of them
+    # Rows of well-conditioned columns need no factorization: conjugate gradients without one are tried for this many times the
+    # steps that cost as much by the count below, which is low. Where they end in time, they are used again, until all of them
     # together took `unaided_in_all` times these steps: a factorization would then have served several steps of Newton's method.
+    # For sparse rows they are tried if a factorization costs at least `unaided_sparse` steps: with few columns it costs less.
     unaided: float = 1.3
     unaided_in_all: float = 4.0
+    unaided_sparse: int = 25
     # Conjugate gradients run on a copy of the rows with h > 0 if these are less than this share of the rows.
     worth_taking: float = 0.7
     # Copying a dense row costs as much as this many steps of conjugate gradients with it.
@@ -251,7 +253,7 @@ class Newton:
             return np.where(self.J > 0, -gradient, 0.0) if alpha.any() else -self.w
         least = steps_for_a_factor(self.rows, k) if self.unaided else 0
         if least >= 2:
-            s = self._conjugate_gradients(gradient, h, small, np.array, int(TUNING.unaided * least))
+            s = self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), int(TUNING.unaided * least))
             self.unaided = self.cg.converged and self.cg.products <= TUNING.unaided_in_all * least
             if self.cg.converged or self.time.passed:  # a direction that the limit cut short is better than none
                 return s
@@ -334,6 +336,11 @@ class Newton:
 def seconds_for_a_factor(rows: Rows, k: int, pace: Pace) -> float:
     """Predict the seconds of a factorization for k rows with h > 0, which cannot be interrupted, at the pace of a call."""
     return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
+
+
+def may_be_unaided(rows: Rows) -> bool:
+    """Return whether conjugate gradients without a factorization are tried first."""
+    return not rows.sparse or steps_for_a_factor(rows, rows.n) >= TUNING.unaided_sparse
 
 
 def steps_for_a_factor(rows: Rows, k: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.losses import Loss
-from gordan.solve.loss_newton import PART, Curvature, Line, Newton, Weights, derivatives, line_search
+from gordan.solve.loss_newton import PART, Curvature, Line, Newton, Weights, derivatives, line_search, may_be_unaided
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_task import TUNING, Found, Task, after, part_and_plane, rows_per_column
 from gordan.solve.row_softmax import RowSoftmaxNewton
@@ -30,7 +30,7 @@ def by_newton(task: Task, w: Array | None = None, continues: bool = True) -> Ite
 
 def _newton_steps(task: Task, w: Array | None, first: tuple[Task, Found] | None, continues: bool) -> Iterator[Found]:
     """Yield the steps of `by_newton` from w, or from the plane of a part of the rows that was solved first."""
-    unaided = not task.rows.sparse if first is None else first[1].unaided
+    unaided = may_be_unaided(task.rows) and (first is None or first[1].unaided)
     newton = Newton.start(task.rows, task.free, w if first is None else first[1].w, task.time, unaided)
     waited, best, least = 0, math.inf, math.inf
     may_continue = continues and task.loss is Loss.SQUARED_HINGE and not task.rows.sparse
