@@ -179,9 +179,11 @@ class MaxMarginClassifier(Planes, Parameters):
             starts = self._starts(fitting.kind, fitting.task.data.classes, fitting.task.data.X.n)
             solve_all = self._solve_in_parallel if fitting.task.threads == 1 else None
             outcomes = fitting.comparable_outcomes(problems, dict(fitting.outcomes(problems, starts, solve_all=solve_all)))
-        self._keep(fitting.kind, fitting.task.data.classes, [outcome.plane for outcome in outcomes])
+        planes = [outcome.plane for outcome in outcomes]
+        proofs = self._described(fitting.kind, [plane.certificate for plane in planes], problems, y, sample_weight)
+        planes = [replace(plane, certificate=proof) for plane, proof in zip(planes, proofs, strict=True)]
+        self._keep(fitting.kind, fitting.task.data.classes, planes)
         self.class_weight_ = fitting.task.data.factors
-        self._describe(problems, y, sample_weight)
         self._keep_runs(outcomes, fitting.task.data.X.n)
         for category, message in (
             (InseparableWarning, fitting.inseparable_message(outcomes)),

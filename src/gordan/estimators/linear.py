@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gordan.arrays import Array, relative_width
+from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import is_one_hot
 from gordan.certificates.regions import same_labels
@@ -44,6 +45,21 @@ def _has_probabilities(self: LinearClassifier) -> bool:
         allowed = " or ".join(f"loss={name!r}" for name in known)
         raise AttributeError(f"loss={self.loss!r} gives no probabilities; pass {allowed} to use predict_proba")
     return True
+
+
+@dataclass(frozen=True, eq=False)
+class Proofs:
+    """The certificates of a fit: as they are, or without the `planes` that they are about, as pairs of w and b."""
+
+    claims: Sequence[Certificate]
+    planes: Sequence[tuple[Array, Any]] | None = None
+
+    @cached_property
+    def certificates(self) -> list[Certificate]:
+        """The certificates with their planes."""
+        if self.planes is None:
+            return [*self.claims]
+        return [with_planes(claim, *plane) for claim, plane in zip(self.claims, self.planes, strict=True)]
 
 
 class LinearClassifier(Planes, LossParameters):
@@ -140,6 +156,8 @@ class LinearClassifier(Planes, LossParameters):
     (['no', 'yes'], True)
     """
 
+    _proofs: Proofs | None = None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = self.loss != "multinomial"
@@ -186,10 +204,10 @@ class LinearClassifier(Planes, LossParameters):
             results = self._solve_in_parallel(fitting.result, zip(problems, starts or [None] * len(problems), strict=True))
         else:
             results = fitting.results(problems, starts)
-        self._keep(fitting.kind, fitting.task.data.classes, [LeastPlane.of(result, result.claim) for result in results])
+        self._keep(fitting.kind, fitting.task.data.classes, [LeastPlane.of(result, None) for result in results])
+        claims = self._described(fitting.kind, [result.claim for result in results], problems, y, sample_weight)
+        self._proofs = Proofs(claims, [(result.w, result.b) for result in results])
         self.class_weight_ = fitting.task.data.factors
-        self._describe(problems, y, sample_weight)
-        self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)
         statuses, traces = [str(result.status) for result in results], [result.trace for result in results]
         self.status_ = statuses[0] if len(statuses) == 1 else statuses
@@ -221,27 +239,21 @@ class LinearClassifier(Planes, LossParameters):
         self.coef_ = np.vstack([plane.w.T for plane in planes])
         self.intercept_ = np.concatenate([np.atleast_1d(plane.b) for plane in planes])
         gaps = [relative_width(*plane.objective) for plane in planes]
-        certificates = [plane.certificate for plane in planes]
         one = number_of_problems(kind, len(classes)) == 1
         self.objective_ = planes[0].objective if one else np.array([plane.objective for plane in planes])
         self.gap_ = gaps[0] if one else np.array(gaps)
-        self.__dict__.pop("certificate_", None)
-        if None not in certificates:  # a model file may have none
-            self.certificate_ = certificates[0] if one else certificates
         self._places = [plane.place for plane in planes if plane.place is not None]
         if self._places:
             radii = [place.radius for place in self._places]
             self.radius_ = radii[0] if one else np.array(radii)
 
-    @cached_property
+    @property
     def certificate_(self) -> Any:
         """The proof of `objective_`, constructed on first access: its tuples of numbers take longer than some fits."""
-        if not hasattr(self, "_claims"):
+        if self._proofs is None:
             raise AttributeError("this classifier has no certificate: it is not fitted, or its model file has none")
-        claims, planes = self._claims
-        if not isinstance(claims, list):
-            return with_planes(claims, *planes[0])
-        return [with_planes(claim, *plane) for claim, plane in zip(claims, planes, strict=True)]
+        found = self._proofs.certificates
+        return found[0] if number_of_problems(self.kind_, len(self.classes_)) == 1 else found
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -311,8 +323,7 @@ class LinearClassifier(Planes, LossParameters):
 
     def _model(self) -> Model:
         intervals = np.reshape(self.objective_, (-1, 2)).tolist()
-        certificates = getattr(self, "certificate_", [None] * len(intervals))
-        certificates = certificates if isinstance(certificates, list) else [certificates]
+        certificates = [None] * len(intervals) if self._proofs is None else self._proofs.certificates
         planes = planes_from_parts(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
         names = getattr(self, "feature_names_in_", None)
         return model_of_least_loss(self.kind_, self.classes_, planes, self, names, getattr(self, "class_weight_", None))
@@ -322,6 +333,9 @@ class LinearClassifier(Planes, LossParameters):
         known = parameters_of(model, [part.name for part in fields(LossParameters)])
         found = cls(model.loss, model.C, intercept=model.intercept_kind, **known)  # type: ignore[arg-type]
         found.class_weight_ = class_weights_of(model)
-        found._keep(model.kind, model.class_array(), least_planes(model))
+        planes = least_planes(model)
+        found._keep(model.kind, model.class_array(), planes)
+        proofs = [plane.certificate for plane in planes if plane.certificate is not None]
+        found._proofs = Proofs(proofs) if len(proofs) == len(planes) else None  # a model file may have none
         found._keep_columns(model)
         return found

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gordan.arrays import Array, is_number, misaligned, seconds_at_most
 from gordan.blas import blas_threads
+from gordan.certificates import Certificate
 from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
@@ -110,21 +111,14 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         return storage, y, classes, which
 
-    def _describe(self, problems: Sequence[Binary], *named: Any) -> None:
-        """Add to the certificates what they are about; `named` are y and the weights as passed, which may have names."""
-        given = getattr(self, "certificate_", [])
+    def _described(
+        self, kind: Kind, proofs: Iterable[Certificate | None], problems: Sequence[Binary], *named: Any
+    ) -> list[Certificate]:
+        """Return the certificates with what they are about; `named` are y and the weights as passed, which may have names."""
         label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
         about = About(label=label, weight=weight, columns=tuple(getattr(self, "feature_names_in_", ())) or None)
-        proofs = zip(given if isinstance(given, list) else [given], problems, strict=False)
-        found = [described(proof, self._about(about, problem)) for proof, problem in proofs]
-        if found:
-            self.certificate_: Any = found if isinstance(given, list) else found[0]
-
-    def _about(self, about: About, problem: Binary) -> About:
-        """Return what the certificate of this problem is about; for multilabel y a column, where 1 is the positive class."""
-        if self.kind_ != "multilabel":
-            return replace(about, positive=problem.against_rest)
-        return replace(about, label=str(problem.label) if isinstance(problem.label, str) else None, positive="1")
+        pairs = zip(proofs, problems, strict=True)
+        return [described(proof, _about(about, kind, problem)) for proof, problem in pairs if proof is not None]
 
     def _gathered(self, X: Any) -> Any:
         """Return X in memory if it is a collection of parts on other machines, otherwise X itself."""
@@ -318,6 +312,13 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = [remark for key, remark in found.items() if key not in REMARKED]
         REMARKED.update(found)
         return new
+
+
+def _about(about: About, kind: Kind, problem: Binary) -> About:
+    """Return what the certificate of this problem is about; for multilabel y a column, where 1 is the positive class."""
+    if kind != "multilabel":
+        return replace(about, positive=problem.against_rest)
+    return replace(about, label=str(problem.label) if isinstance(problem.label, str) else None, positive="1")
 
 
 def _named(X: Any) -> Any:

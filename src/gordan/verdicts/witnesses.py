@@ -83,10 +83,15 @@ class HasWitness:
         hint = scale_hint(self._problem.storage, None)
         return hint and f"; {hint}"
 
-    @cached_property
+    @property
     def witness(self) -> Witness | None:
         """The witness with exact integer weights, computed on first access if the proof uses floats; None if there is none."""
         return self.find_witness()
+
+    @cached_property
+    def _exact_witnesses(self) -> list[Witness]:
+        """The witness that `find_witness` has computed, or nothing yet."""
+        return []
 
     def find_witness(self, time_limit: float | None = None) -> Witness | None:
         """Return the witness with exact integer weights.
@@ -106,11 +111,14 @@ class HasWitness:
         seconds, stated = seconds_at_most(time_limit), self.stated_witness
         if stated is None or stated.exact or self._proof is None:
             return stated
-        if "witness" in vars(self):
-            return self.witness
+        if self._exact_witnesses:
+            return self._exact_witnesses[0]
         from gordan.solve.cancelling import exact_weights
 
         self._problem.X.require_unchanged("witness")
         found = Cancelling(np.array(stated.rows), np.array(stated.weights), self._proof.head.dependent)
         weights = exact_weights(self._problem, found, Intercept(self._proof.head.intercept), seconds)
-        return None if weights is None else Witness((*weights,), (*weights.values(),), stated.one_class)
+        if weights is None:
+            return None
+        self._exact_witnesses.append(Witness((*weights,), (*weights.values(),), stated.one_class))
+        return self._exact_witnesses[0]
