@@ -37,6 +37,7 @@ X_WINE, Y_WINE = datasets.load_wine(return_X_y=True)
 
 
 @pytest.mark.filterwarnings("ignore::gordan.estimators.InseparableWarning")
+@pytest.mark.filterwarnings("ignore:only rows of class:UserWarning")
 @parametrize_with_checks([MaxMarginClassifier(), MaxMarginClassifier(multi_class="ovr")])
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)

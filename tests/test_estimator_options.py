@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from test_estimator import X_IRIS, X_WINE, Y_IRIS, Y_WINE, quiet, same
 
 import gordan
-from gordan.estimators import InseparableWarning, MaxMarginClassifier, fitting
+from gordan.estimators import InseparableWarning, MaxMarginClassifier, fitting, planes
 from gordan.io import Model
 
 # of wine, whose columns have other units
@@ -427,6 +427,72 @@ def test_a_class_without_weight_is_left_out(model, k, class_weight, tmp_path):
         assert kept[found.support_].all()
     found.save(tmp_path / "m")
     assert (gordan.load(tmp_path / "m").predict(X) == found.predict(X)).all()
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"], [2.0, 5.0, 7.0]])
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(gordan.LinearClassifier(loss) for loss in ("hinge", "squared_hinge", "logistic", "multinomial")),
+        gordan.LinearClassifier(intercept="none", class_weight="balanced"),
+        gordan.LinearClassifier("logistic", intercept="penalized"),
+        MaxMarginClassifier(),
+        MaxMarginClassifier(nu=0.2, intercept="none"),
+    ],
+    ids=str,
+)
+def test_one_class_with_weight_is_predicted_for_all_rows(model, own, labels, tmp_path):
+    r = np.random.default_rng(0)
+    X, which = r.standard_normal((24, 3)), np.arange(24) % len(labels)
+    y = np.array(labels)[which]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = clone(model).fit(X, y)  # whatever an earlier fit left behind
+    for found in (clone(model), again):
+        with pytest.warns(UserWarning, match=f"only rows of class {labels[own]!r} have positive weight") as warned:
+            found.fit(X, y, sample_weight=(which == own) * 2.0)
+        assert len(warned) == 1
+        assert found.classes_.tolist() == labels[:2]
+        assert (found.predict(X) == labels[own]).all()
+        assert (np.sign(found.decision_function(X)) == 2 * own - 1).all()
+        assert not found.coef_.any()
+        assert found.n_iter_ == 0
+        planes.REMARKED.clear()
+    if hasattr(found, "predict_proba"):
+        p = found.predict_proba(X)
+        assert p.shape == (24, 2)
+        assert (p[:, own] > 1 - 1e-4).all()
+        assert np.allclose(p.sum(axis=1), 1)
+    if isinstance(found, gordan.LinearClassifier):
+        lower, upper = found.objective_
+        assert lower == 0 <= upper
+        assert (upper <= found.tol) == (found.intercept == "free")
+        assert found.radius_ == np.inf
+        with pytest.raises(AttributeError, match="only one class had weight"):
+            _ = found.certificate_
+        with pytest.raises(gordan.InputError, match="only one class had weight"):
+            found.same_prediction(X)
+    found.save(tmp_path / "m")
+    assert (gordan.load(tmp_path / "m").predict(X) == labels[own]).all()
+    assert (pickle.loads(pickle.dumps(found)).predict(X) == labels[own]).all()
+    assert (found.to_sklearn().predict(X) == labels[own]).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model", [gordan.LinearClassifier(), gordan.LinearClassifier("logistic"), MaxMarginClassifier()], ids=str
+)
+def test_bagging_of_two_classes_of_which_one_is_rare(model):
+    """A bootstrap that misses it predicts the other one, and the rest of the ensemble decides."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.where(np.arange(40) < 2, "rare", "usual")
+    X[:2] += 5
+    bag = BaggingClassifier(model, n_estimators=20, random_state=0).fit(X, y)
+    assert 0 < sum(not each.coef_.any() for each in bag.estimators_) < 10
+    assert (bag.predict(X) == y).all()
+    assert bag.predict_proba(X).shape == (40, 2)
+    assert ((bag.decision_function(X) > 0) == (y == "usual")).all()
 
 
 @pytest.mark.filterwarnings("ignore")

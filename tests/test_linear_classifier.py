@@ -29,6 +29,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic")
 INTERCEPTS = ("free", "penalized", "none")
 
 
+@pytest.mark.filterwarnings("ignore:only rows of class:UserWarning")
 @parametrize_with_checks([LinearClassifier(loss) for loss in ("squared_hinge", "hinge", "logistic", "multinomial")])
 def test_scikit_learn_checks_it(estimator, check):
     """None of scikit-learn's checks is expected to fail."""

@@ -14,9 +14,10 @@ from gordan.arrays import Array
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.interrupts import InterruptFlag
 from gordan.estimators.models import class_weights_of, parameters_of
-from gordan.estimators.multiclass import binary_problems
+from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Kind, Model
+from gordan.statuses import Status
 from gordan.verdicts.weights import scatter
 
 
@@ -87,7 +88,8 @@ class MaxMarginClassifier(Planes, Parameters):
         class against the rest, or of the label.
     classes_ : ndarray
         The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names. A class
-        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed.
+        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed. If only one class has
+        weight, another one is kept, `coef_` is 0, and the one with weight is predicted for all rows, with a warning.
     class_weight_ : ndarray of shape (n_classes,), or None
         The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
         or None if they are balanced.
@@ -174,17 +176,17 @@ class MaxMarginClassifier(Planes, Parameters):
         check_parameters(self)
         fitting = self._fitting(Fitting, X, y, sample_weight)
         problems = list(binary_problems(fitting))
+        data = fitting.task.data
+        if data.only is not None:
+            self._keep_fit(fitting, problems, [fitting.constant_outcome(problems[0], Status.NO_PROGRESS, "")], y, sample_weight)
+            self._warn_of_only_class(data)
+            return self
         with InterruptFlag() as flag:
             fitting = replace(fitting, interrupted=flag.is_set)
-            starts = self._starts(fitting.kind, fitting.task.data.classes, fitting.task.data.X.n)
+            starts = self._starts(fitting.kind, data.classes, data.X.n)
             solve_all = self._solve_in_parallel if fitting.task.threads == 1 else None
             outcomes = fitting.comparable_outcomes(problems, dict(fitting.outcomes(problems, starts, solve_all=solve_all)))
-        planes = [outcome.plane for outcome in outcomes]
-        proofs = self._described(fitting.kind, [plane.certificate for plane in planes], problems, y, sample_weight)
-        planes = [replace(plane, certificate=proof) for plane, proof in zip(planes, proofs, strict=True)]
-        self._keep(fitting.kind, fitting.task.data.classes, planes)
-        self.class_weight_ = fitting.task.data.factors
-        self._keep_runs(outcomes, fitting.task.data.X.n)
+        self._keep_fit(fitting, problems, outcomes, y, sample_weight)
         for category, message in (
             (InseparableWarning, fitting.inseparable_message(outcomes)),
             (InseparableWarning, fitting.barely_separable_message(outcomes)),
@@ -203,6 +205,17 @@ class MaxMarginClassifier(Planes, Parameters):
             return None
         totals = np.maximum(np.abs(self.dual_coef_).sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return (scatter(p, self.support_, n) for p in np.abs(self.dual_coef_) / totals)
+
+    def _keep_fit(
+        self, fitting: Fitting, problems: Sequence[Binary], outcomes: Sequence[Outcome], y: Any, sample_weight: Any
+    ) -> None:
+        """Set the fitted attributes."""
+        data, planes = fitting.task.data, [outcome.plane for outcome in outcomes]
+        proofs = self._described(fitting.kind, [plane.certificate for plane in planes], problems, y, sample_weight)
+        planes = [replace(plane, certificate=proof) for plane, proof in zip(planes, proofs, strict=True)]
+        self._keep(fitting.kind, data.classes, planes)
+        self.class_weight_ = data.factors
+        self._keep_runs(outcomes, data.X.n)
 
     def _keep(self, kind: Kind, classes: Array, planes: Sequence[Plane]) -> None:
         """Set the fitted attributes that are also stored in a model file."""

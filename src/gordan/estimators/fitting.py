@@ -515,12 +515,16 @@ class Fitting:
     def _not_started(self, binary: Binary) -> Outcome:
         """Return the outcome for a problem that was not started: the class of larger weight is predicted."""
         status = Status.INTERRUPTED if self.interrupted() else Status.TIME_LIMIT
+        return self.constant_outcome(binary, status, f"stopped ({status}): it was not started")
+
+    def constant_outcome(self, binary: Binary, status: Status, sentence: str) -> Outcome:
+        """Return the outcome for a problem about which nothing is said: the class of larger weight is predicted."""
         about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.task.data.X.d)
         claim = Certificate(
             "bracket", self.intercept.value, *about, lower=0.0, upper=math.inf, norm=float(self.options.norm), nu=self.options.nu
         )
         plane = Plane(*_constant_plane(binary, self.task.data.X.d), (0.0, math.inf), self.options.nu, None, claim)
-        sentence, rows, dual = f"stopped ({status}): it was not started", np.empty(0, np.int64), np.empty(0)
+        rows, dual = np.empty(0, np.int64), np.empty(0)
         return Outcome(binary, plane, status, sentence, None, rows, dual, None, 0, 0.0, 0.0, stopped=True)
 
     def _plane(self, binary: Binary, d: int, hard: MarginResult, result: MarginResult) -> Plane:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -38,7 +39,6 @@ MIN_C = 1e-265
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
 # kept for it at most.
 REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
-
 
 # Parameters of other libraries, and what to pass instead.
 HINTS_FOR_UNKNOWN_PARAMETERS = {
@@ -214,6 +214,22 @@ class LossFitting:
             if found[-1].status is Status.INTERRUPTED:
                 break
         return found
+
+    def constant_plane(self) -> LeastPlane:
+        """Return w = 0 and a b that predicts the only class with weight, where there is nothing to separate.
+
+        With probabilities no b is best, and the loss of this one is at most `tol`. The interval is from 0 to that loss, or to the
+        loss of b = 0 where b is not free.
+        """
+        data, loss, intercept = self.task.data, Loss.of(self.options.loss), Intercept.of(self.options.intercept)
+        assert data.weights is not None  # otherwise all classes have weight
+        single, total = Loss.LOGISTIC if loss.several else loss, self.options.C * float(np.sum(data.weights))
+        b = max(1.0, math.log(total) - math.log(self.options.tol)) if loss.probabilities else 1.0
+        upper = total * (float(single.cost(np.array(b))) if intercept.grouped else single.at_zero(2))
+        b = b if data.only else -b
+        if loss.several:
+            return LeastPlane(np.zeros((data.X.d, 2)), np.array([-b / 2, b / 2]), (0.0, upper), None)
+        return LeastPlane(np.zeros(data.X.d), b, (0.0, upper), None)
 
     def _reported(self, binary: Binary, result: LossResult) -> LossResult:
         """Return the result with its status for the `tol` of the fit, and print it if `verbose` says so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -35,6 +36,7 @@ from gordan.intercepts import Intercept
 from gordan.io.model import Kind, Model, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
+from gordan.statuses import Status
 from gordan.verdicts.loss import with_planes
 
 
@@ -111,7 +113,9 @@ class LinearClassifier(Planes, LossParameters):
         The intercepts. Those of the multinomial loss with a free intercept have the sum 0.
     classes_ : ndarray
         The classes in order; for multilabel y the names of its columns, or their numbers if it has no distinct names. A class
-        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed.
+        whose rows all have weight zero, as in a bootstrap of few rows, is left out as if they were removed. If only one class has
+        weight, another one is kept, `coef_` is 0, and the one with weight is predicted for all rows, with a warning. Such a fit
+        has no certificate.
     class_weight_ : ndarray of shape (n_classes,), or None
         The class weights of the fit, in the order of `classes_`; None without class weights. For multilabel y those of 0 and 1,
         or None if they are balanced. They are needed to check certificates of more than 100,000 rows (see `certificate_`).
@@ -199,6 +203,10 @@ class LinearClassifier(Planes, LossParameters):
                 )
             )
         problems = list(binary_problems(fitting))
+        if fitting.task.data.only is not None:
+            self._keep_constant(fitting)
+            self._warn_of_only_class(fitting.task.data)
+            return self
         starts = self._starts(fitting.kind, fitting.task.data.classes, fitting.task.data.X.d)
         if fitting.task.threads == 1:
             results = self._solve_in_parallel(fitting.result, zip(problems, starts or [None] * len(problems), strict=True))
@@ -218,6 +226,14 @@ class LinearClassifier(Planes, LossParameters):
         for remark in self._new_remarks(fitting.remarks(results)):
             warnings.warn(remark, UserWarning, stacklevel=2)
         return self
+
+    def _keep_constant(self, fitting: LossFitting) -> None:
+        """Set the fitted attributes for data of which only one class has weight."""
+        plane = fitting.constant_plane()
+        self._keep(fitting.kind, fitting.task.data.classes, [plane])
+        self._proofs, self.class_weight_ = None, fitting.task.data.factors
+        self.n_iter_, self.trace_ = 0, None
+        self.status_ = str(Status.SOLVED if self.gap_ <= self.tol else Status.NO_PROGRESS)
 
     def _gathered(self, X: Any) -> Any:
         return X  # the passes run where the parts are
@@ -243,15 +259,16 @@ class LinearClassifier(Planes, LossParameters):
         self.objective_ = planes[0].objective if one else np.array([plane.objective for plane in planes])
         self.gap_ = gaps[0] if one else np.array(gaps)
         self._places = [plane.place for plane in planes if plane.place is not None]
-        if self._places:
-            radii = [place.radius for place in self._places]
-            self.radius_ = radii[0] if one else np.array(radii)
+        radii = [place.radius for place in self._places] or [math.inf for _ in planes]
+        self.radius_ = radii[0] if one else np.array(radii)
 
     @property
     def certificate_(self) -> Any:
         """The proof of `objective_`, constructed on first access: its tuples of numbers take longer than some fits."""
         if self._proofs is None:
-            raise AttributeError("this classifier has no certificate: it is not fitted, or its model file has none")
+            raise AttributeError(
+                "this classifier has no certificate: it is not fitted, only one class had weight, or its model file has none"
+            )
         found = self._proofs.certificates
         return found[0] if number_of_problems(self.kind_, len(self.classes_)) == 1 else found
 
@@ -300,7 +317,8 @@ class LinearClassifier(Planes, LossParameters):
         check_is_fitted(self)
         if not self._places:
             raise InputError(
-                "the model file does not say where the exact minimizer is, so same_prediction is not available; fit again"
+                "the model file does not say where the exact minimizer is, or only one class had weight; same_prediction is not "
+                "available, so fit again"
             )
         predicted = self.predict(X)
         M = Matrix(self._stored(X, "no_validation", None))

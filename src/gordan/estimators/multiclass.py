@@ -20,7 +20,14 @@ from gordan.intercepts import Intercept
 from gordan.io.model import Kind, pairs
 from gordan.io.model import problems as number_of_problems
 from gordan.trace import Moment
-from gordan.verdicts.weights import class_factors, products_of_weights, require_classes_with_weight, row_weights, weight_factors
+from gordan.verdicts.weights import (
+    class_factors,
+    only_class_with_weight,
+    products_of_weights,
+    require_classes_with_weight,
+    row_weights,
+    weight_factors,
+)
 
 if TYPE_CHECKING:
     from gordan.estimators.fitting import Fitting
@@ -32,7 +39,8 @@ class TrainingData:
     """What a classifier is fitted to: X as stored, the labels y, and the classes in order.
 
     Classes whose rows all have weight zero are left out, as if these rows were removed. X and y have them still: `counted` are
-    the positions of the other rows, or None if no class was left out.
+    the positions of the other rows, or None if no class was left out. If only one class has weight, one other class is kept, and
+    `only` is the number of the one that has weight: there is nothing to separate, and it is to be predicted for all rows.
 
     `weights` are the products of the `sample` weights with the class weights, which are the `factors`. For multilabel y, where
     class weights differ between columns, `weights` are without them, and `factors` are those of 0 and 1, or None if they are
@@ -46,11 +54,17 @@ class TrainingData:
     sample: Any = None
     factors: Array | None = None
     counted: Array | None = None
+    only: int | None = None
 
     @staticmethod
-    def of(X: Any, y: Array, classes: Array, which: Array, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Return the data with checked weights; `which` has the number of the class of each row, or is the table of labels."""
-        labels, rows = classes.tolist(), None
+    def of(
+        X: Any, y: Array, classes: Array, which: Array, sample_weight: Any, class_weight: Any, one_will_do: bool = False
+    ) -> TrainingData:
+        """Return the data with checked weights; `which` has the number of the class of each row, or is the table of labels.
+
+        Two classes with weight are needed, unless `one_will_do`.
+        """
+        labels, rows, only = classes.tolist(), None, None
         if which.ndim == 2:
             by_label = class_weight is not None and not (isinstance(class_weight, str) and class_weight == "balanced")
             factors = class_factors(class_weight, [False, True], np.ones(2)) if by_label else None
@@ -58,11 +72,16 @@ class TrainingData:
         else:
             sample, factors = weight_factors(sample_weight, class_weight, labels, which)
             weights = products_of_weights(sample, factors, which)
-            counted = require_classes_with_weight(weights, labels, which, 2)
+            only = only_class_with_weight(sample, which) if one_will_do else None
+            if only is None:
+                counted = require_classes_with_weight(weights, labels, which, 2)
+            else:
+                other = int(only == 0)
+                counted, only = np.isin(np.arange(len(labels)), (only, other)), int(only > other)
             if not counted.all():
                 classes, factors = classes[counted], None if factors is None else factors[counted]
                 rows = np.flatnonzero(counted[which])
-        return TrainingData(X, y, classes, weights, sample_weight, factors, rows)
+        return TrainingData(X, y, classes, weights, sample_weight, factors, rows, only)
 
 
 @dataclass(frozen=True, eq=False)

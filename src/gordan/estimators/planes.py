@@ -72,7 +72,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         deadline = time.perf_counter() + seconds_at_most(self.time_limit)
         storage, labels, classes, which = self._read(X, y, sample_weight)
-        data = TrainingData.of(storage, labels, classes, which, sample_weight, self.class_weight)
+        data = TrainingData.of(storage, labels, classes, which, sample_weight, self.class_weight, one_will_do=True)
         given = self.random_state
         seed = given if given is None or is_number(given) else int(check_random_state(given).randint(2**31 - 1))
         in_parallel = (labels.ndim == 2 or len(data.classes) > 2) and effective_n_jobs(self.n_jobs) > 1
@@ -300,6 +300,12 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(model.names, dtype=object)
 
     # ---- warnings ----------------------------------------------------------------------------------------------------
+
+    def _warn_of_only_class(self, data: TrainingData) -> None:
+        """Warn that one class is predicted for all rows, since no other one has weight."""
+        label = data.classes.tolist()[data.only]
+        for remark in self._new_remarks([f"only rows of class {label!r} have positive weight, so it is predicted for all rows"]):
+            warnings.warn(remark, UserWarning, stacklevel=3)
 
     def _new_remarks(self, remarks: Iterable[str]) -> list[str]:
         """Return the remarks that were not yet made about such data in this process, whatever numbers are in them.

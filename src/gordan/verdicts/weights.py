@@ -56,6 +56,12 @@ def require_classes_with_weight(c: Array | None, labels: Sequence[Any], which: A
     return found
 
 
+def only_class_with_weight(sample: Array | None, which: Array) -> int | None:
+    """Return the number of the class that all rows of positive sample weight are of; None if they are of several, or none is."""
+    found = [] if sample is None else np.unique(which[sample > 0]).tolist()
+    return found[0] if len(found) == 1 else None
+
+
 def weight_factors(
     sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array
 ) -> tuple[Array | None, Array | None]:
