@@ -28,7 +28,6 @@ from gordan import InputError, rows
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
-from gordan.ledger.evidence import Evidence
 from gordan.solve import nearest_points, proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
@@ -930,23 +929,39 @@ def test_hinge_without_rows_near_its_corner_does_not_diverge():
     assert (there.objective[:, 1] <= 1.001 * here.objective[:, 0]).all()
 
 
-def test_the_search_for_a_soft_margin_copies_no_vector_over_rows(monkeypatch):
-    """Caps, p and scores are where the rows are, in each round and for the bracket of it."""
+class WithoutArrays(torch.overrides.TorchFunctionMode):
+    """Within: an operation of a tensor with a NumPy array, which only a tensor in memory allows, fails."""
+
+    def __torch_function__(self, operation, types, args=(), kwargs=None):
+        if operation is not torch.from_numpy:
+            assert not any(isinstance(value, np.ndarray) and value.ndim for value in args), (operation, args)
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_vectors_over_rows_of_a_soft_margin_stay_on_the_device(intercept, weighted, monkeypatch):
+    """Caps, p, scores and enclosures are where the rows are, in the search and in the proof; the host gets those of a result."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 6))
+    X, weights = rng.standard_normal((4000, 6)), rng.uniform(0.5, 2.0, 4000) if weighted else None
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(4000) > 0, 1, -1)
-    fetched, fetch, offer = [], torch.Tensor.numpy, Evidence.offer
-    monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
+    fetched, fetch = [], torch.Tensor.numpy
 
-    def proved(evidence, proposal):
-        assert proposal.cost.trace.method == "proximal_newton"
-        assert proposal.cost.rounds > 1
-        assert max(fetched) < 100
-        monkeypatch.setattr(torch.Tensor, "numpy", fetch)
-        return offer(evidence, proposal)
+    def found():
+        return gordan.maximize_margin(torch.from_numpy(X), y, nu=0.5, intercept=intercept, sample_weight=weights)
 
-    for intercept in ("free", "penalized", "none"):
-        with device_problems.as_on_a_gpu(), monkeypatch.context() as context:
-            context.setattr(Evidence, "offer", proved)
-            context.setattr(torch.Tensor, "numpy", lambda values: fetched.append(values.numel()) or fetch(values))
-            assert gordan.maximize_margin(torch.from_numpy(X), y, nu=0.5, intercept=intercept).status == "solved"
+    with device_problems.as_on_a_gpu(), monkeypatch.context() as context:
+        context.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
+        with WithoutArrays():
+            found()
+        with monkeypatch.context() as counting:
+            counting.setattr(torch.Tensor, "numpy", lambda values: fetched.append(values) or fetch(values))
+            result = found()
+        certificate = result.certificate
+    trace = result.trace
+    assert (result.status, trace.method) == ("solved", "proximal_newton")
+    of_result = [result._proof.p, *{id(p): p for p in (trace.p, trace.p_bar, trace.p_best)}.values()]
+    long = [values for values in fetched if values.numel() >= 100]
+    assert len(long) == len(of_result)
+    assert all(any(np.array_equal(fetch(values), p) for p in of_result) for values in long)
+    assert gordan.verify(certificate, X, y)

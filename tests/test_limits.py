@@ -179,7 +179,7 @@ def test_a_hessian_that_would_outlast_the_limit_is_not_begun(kind, charged, cloc
 
 
 def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monkeypatch):
-    """Every row has a weight that is looked at on the host: what that takes is kept of the limit."""
+    """What the vectors over rows of the proof and the result take on the host is kept of the limit."""
     rng = np.random.default_rng(0)
     X, each, upper = rng.standard_normal((900, 60)), 1e-4, Margin.upper
     y = X[:, 0] + 0.5 * rng.standard_normal(900) > 0
@@ -190,7 +190,7 @@ def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monke
 
     monkeypatch.setattr(gordan.rows.device, "MIN_ENTRIES", 0)
     monkeypatch.setattr(Pace, "measured", staticmethod(lambda seconds, entries: Pace(PACE.multiplication, seconds / entries)))
-    monkeypatch.setattr("gordan.ledger.question.SOFT_ON_HOST", each)
+    monkeypatch.setattr("gordan.ledger.question.ON_HOST", each)
     monkeypatch.setattr(Margin, "upper", slow)
     begin = clock.now
     found = gordan.maximize_margin(of_storage("device", X, None), y, nu=0.5, tol=1e-9, time_limit=LIMIT)

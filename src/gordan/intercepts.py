@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.errors import InputError, one_of
 
 # The same words as a type; mypy notices if one is missing.
@@ -101,9 +101,10 @@ class Intercept(StrEnum):
         """Return the group of each row for `Simplex`: 0 for the positive class, 1 for the negative one; None for one group."""
         return (signs < 0).astype(np.int8) if self.grouped else None
 
-    def groups(self, signs: Array) -> list[Array]:
-        """Return the rows of each group that has a fixed mass, the positive class first."""
-        return [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)] if self.grouped else [np.arange(len(signs))]
+    def groups(self, signs: Any) -> list[Any]:
+        """Return the rows of each group that has a fixed mass, the positive class first; where the signs are."""
+        masks = [signs > 0, signs < 0] if self.grouped else [abs(signs) >= 0]
+        return [namespace(mask).where(mask)[0] for mask in masks]
 
     def largest_nu(self, positive: Any, negative: Any) -> Any:
         """Return the largest feasible nu for classes of these total weights: 2·min(C₊, C₋)/(C₊ + C₋), or 1."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.floats import U
+from gordan.rows import host
 
 # An upper bound on the absolute error that underflow, gradual or flushed, can cause in one product or sum.
 TINY = 2.0**-1021
@@ -109,13 +110,13 @@ def above(x: Array) -> Array:
     return np.asarray(np.nextafter(x, np.inf))
 
 
-def sum_bounds(values: Array) -> tuple[float, float]:
+def sum_bounds(values: Any) -> tuple[float, float]:
     """Return a lower and an upper bound on Σ values: the correctly rounded sum (`fsum`), widened by one float on each side."""
     total = fsum(values)
     return down(total), up(total)
 
 
-def near_bounds(values: Array) -> tuple[float, float]:
+def near_bounds(values: Any) -> tuple[float, float]:
     """Return a lower and an upper bound on Σ values for nonnegative values, by the faster `near_sum`.
 
     Few values, and values that are all equal, get the narrower bounds of `sum_bounds`.
@@ -143,7 +144,7 @@ def exact_sum(values: Array) -> tuple[int, int]:
     return add(terms)
 
 
-def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
+def reaches(part: Any, whole: Any, nu: float, groups: int) -> bool:
     """Return whether Σ part ≥ ν Σ whole / groups for nonnegative finite values: by float bounds if they decide, else exactly."""
     for enclosed_sum in (near_bounds, sum_bounds):
         have, total = enclosed_sum(part), enclosed_sum(whole)
@@ -151,13 +152,13 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
             return True
         if have[1] < down(nu * total[0] / groups):
             return False
-    (m, e), (k, f) = exact_sum(part), multiply(exact_sum(whole), dyadic(nu))
+    (m, e), (k, f) = exact_sum(host(part)), multiply(exact_sum(host(whole)), dyadic(nu))
     return add([(groups * m, e), (-k, f)])[0] >= 0
 
 
 def fsum(values: Any) -> float:
     """Return the correctly rounded sum of values of one sign, as `math.fsum` does; ±∞ if it is beyond the floats."""
-    if isinstance(values, np.ndarray):
+    if hasattr(values, "shape"):
         if len(values) > SUM_BLOCK and _all_equal(values):
             return len(values) * float(values[0])  # rounded once, as the exact sum would be
         # most weights of a large problem are 0, and iterating over a list takes half the time
@@ -168,9 +169,10 @@ def fsum(values: Any) -> float:
         return math.inf if values[0] >= 0 else -math.inf
 
 
-def _all_equal(values: Array) -> bool:
+def _all_equal(values: Any) -> bool:
     """Return whether all values are equal; a number that was broadcast to an array need not be read n times."""
-    return values.strides == (0,) or bool(values.min() == values.max())
+    broadcast = isinstance(values, np.ndarray) and values.strides == (0,)
+    return broadcast or bool(values.min() == values.max())
 
 
 def norm_bound(size: Array, p: float, *, dual: bool) -> float:
@@ -267,15 +269,15 @@ def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | No
     return total
 
 
-def near_sum(values: Array) -> float:
+def near_sum(values: Any) -> float:
     """Return Σ values for nonnegative values, up to a factor of 1 ± (SUM_BLOCK + 1)u; infinite if it is beyond the floats.
 
     Blocks of SUM_BLOCK values are added up in any order, with SUM_BLOCK - 1 roundings, and the sums of the blocks by `fsum`. For
-    values of both signs the error is at most (SUM_BLOCK + 1)u Σ|values|.
+    values of both signs the error is at most (SUM_BLOCK + 1)u Σ|values|. Blocks of a vector on a device are added up there.
     """
     whole = len(values) - len(values) % SUM_BLOCK
     with np.errstate(over="ignore"):
-        sums = values[:whole].reshape(-1, SUM_BLOCK).sum(axis=1)
+        sums = values[:whole].reshape(-1, SUM_BLOCK).sum(1)
     return fsum([*sums.tolist(), *values[whole:].tolist()])
 
 

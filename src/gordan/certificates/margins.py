@@ -13,10 +13,11 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from operator import mul
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Groups, Matrix, Products, exact_score, near_score
@@ -25,7 +26,7 @@ from gordan.floats import U, ieee_floats
 from gordan.geometry import Ball
 from gordan.geometry.sets import fill_level
 from gordan.intercepts import Intercept
-from gordan.rows import nonzero, over_rows
+from gordan.rows import host, nonzero, over_vector
 
 # The largest number of rows whose exact scores are computed if the enclosures of the lowest scores are wide.
 MAX_EXACT_ROWS = 4096
@@ -39,6 +40,14 @@ MIN_NOISE = 2.0**-900
 NARROW_WIDTH = 1e-9
 
 
+class RowFacts(NamedTuple):
+    """The signs and the weights c of the rows, and the rows of each group, where the blocks of X are."""
+
+    signs: Any
+    c: Any
+    groups: list[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Margin:
     """The largest margin γ* = max_w min_{p∈P} p·Aw/‖w‖_q of data X, y, with 1/norm + 1/q = 1.
@@ -50,6 +59,8 @@ class Margin:
     With `robust` ε > 0 every x_i may be moved by any δ with ‖δ‖_s ≤ ε, s = `robust_norm` (1, 2 or ∞). Then p·Aw loses ε‖w‖_r,
     1/r + 1/s = 1, and γ* may be negative, in which case it counts as 0. Since max_δ δ·w = ε‖w‖_r, every such δ gives the upper
     bound ‖Aᵀp - δ‖₂.
+
+    A p may be on the host or where the blocks of X are, which is where sums over its entries are made.
     """
 
     X: Matrix
@@ -80,13 +91,20 @@ class Margin:
         """The groups of rows over which p has a fixed mass: all rows, or the rows of each class if the intercept is free."""
         return self.intercept.groups(self.signs)
 
+    @cached_property
+    def in_place(self) -> RowFacts:
+        """What is known of the rows, where the blocks of X are."""
+        place = self.X.storage.to_blocks
+        signs = place(self.signs)
+        return RowFacts(signs, place(self.c), self.groups if signs is self.signs else self.intercept.groups(signs))
+
     def infeasibility_reason(self) -> str:
         """Return why no such margin is defined, or an empty string if one is."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
         if self.weights is not None and not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
-        if self.nu is not None and not (0 < self.nu <= 1 and self._has_required_mass(self.c)):
+        if self.nu is not None and not (0 < self.nu <= 1 and self._has_required_mass(self.in_place.c)):
             return f"nu is {self.nu}, for which no p is allowed"
         if not ((self.robust == 0 or MIN_NOISE <= self.robust < math.inf) and self.robust_norm in (1, 2, math.inf)):
             return f"its perturbations, of size {self.robust} in the {self.robust_norm}-norm, are of an unknown norm or size"
@@ -94,16 +112,18 @@ class Margin:
             return "perturbations are only allowed with the 2-norm, without nu and without a penalized intercept"
         return ""
 
-    def allows(self, p: Array) -> bool:
+    def allows(self, p: Any) -> bool:
         """Return whether p, scaled to the mass it must have, is in P; decided exactly."""
-        if not (np.min(p) >= 0 and np.max(p) < math.inf) or (self.weights is not None and (p[self.weights == 0] > 0).any()):
+        p, c = self.X.storage.to_blocks(p), self.in_place.c
+        if not (p.min() >= 0 and p.max() < math.inf) or (self.weights is not None and (p[c == 0] > 0).any()):
             return False
-        return self.nu is None or (bool((p <= self.c).all()) and self._has_required_mass(p))
+        return self.nu is None or (bool((p <= c).all()) and self._has_required_mass(p))
 
-    def _has_required_mass(self, p: Array) -> bool:
+    def _has_required_mass(self, p: Any) -> bool:
         """Return whether p has a mass of at least νΣc/(number of groups) in each group; decided exactly."""
         assert self.nu is not None
-        return all(bounds.reaches(p[group], self.c, self.nu, len(self.groups)) for group in self.groups)
+        _, c, groups = self.in_place
+        return all(bounds.reaches(p[group], c, self.nu, len(groups)) for group in groups)
 
     # ---- from w -----------------------------------------------------------------------------------------------------
 
@@ -115,7 +135,7 @@ class Margin:
         lowest scores are wide, or with `exactly`, these scores are computed in exact arithmetic. The radius of the enclosures is
         multiplied by `slack` (see `matrix.CLAIM`).
         """
-        products, b = Products.of(self.X, w), self._b_in_norm(b)
+        products, b = Products.of(self.X, w, in_place=self.nu is not None), self._b_in_norm(b)
         length = self._length_bound(products, b)
         if not 0 < length < math.inf:
             return 0.0
@@ -191,14 +211,15 @@ class Margin:
 
     def _tail_means(self, products: Products, b: float, slack: float, mass: float) -> tuple[list[float], float]:
         """Return a lower bound on the tail mean of each group, and the width of the widest enclosure of a score."""
-        lo = np.empty(self.X.n)
+        signs, c, groups = self.in_place
+        lo = namespace(products.sums).empty_like(products.sums)
 
-        def keep(part: slice, low: Array, high: Array) -> float:
+        def keep(part: slice, low: Any, high: Any) -> float:
             lo[part] = low
-            return float(np.max(high - low))
+            return float((high - low).max())
 
-        width = max(products.each(keep, b, self.signs, slack))
-        return [_tail_lower(lo[group], self.c[group], mass) for group in self.groups], width
+        width = max(products.each(keep, b, signs, slack))
+        return [_tail_lower(lo[group], c[group], mass) for group in groups], width
 
     @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
@@ -258,16 +279,17 @@ class Margin:
     # ---- from p -----------------------------------------------------------------------------------------------------
 
     @ieee_floats()
-    def upper(self, p: Array, *, slack: float = 1.0) -> float:
+    def upper(self, p: Any, *, slack: float = 1.0) -> float:
         """Return an upper bound on γ* from p ≥ 0 of any mass: ‖Aᵀp‖_norm divided by that mass; ∞ if p is not allowed.
 
         With a free intercept each class is normalized to a mass of ½. With nu, p_i ≤ c_i is needed and a mass of at least νΣc
         (half of it in each class); scaling p down to exactly that mass then keeps it under its caps. `slack` is as in `lower`.
         """
+        p = self.X.storage.to_blocks(p)
         q = self._normalized(p) if self.allows(p) else None
         if q is None:
             return math.inf
-        centre, error = combined_with_error(self.X, self.signs, *q, self.intercept)
+        centre, error = combined_with_error(self.X, self.in_place.signs, *q, self.intercept)
         if not np.isfinite(centre).all():
             return math.inf
         if self.robust > 0:
@@ -297,20 +319,19 @@ class Margin:
         size = self._perturbation_norm(np.abs(delta), dual=False)
         return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * U))
 
-    def _normalized(self, p: Array) -> tuple[Array, Array] | None:
+    def _normalized(self, p: Any) -> tuple[Any, Any] | None:
         """Return the rows of positive weight, and these weights normalized to a total mass of 1; None if a group has no weight.
 
-        The normalized weights have a relative error of at most (SUM_BLOCK + 4)u.
+        The weights are where the blocks of X are. The normalized ones have a relative error of at most (SUM_BLOCK + 4)u.
         """
         rows = nonzero(p)
-        q, groups = p[rows], self.intercept.groups(self.signs[rows])
+        q, groups = p[rows], self.intercept.groups(self.in_place.signs[rows])
         for group in groups:
             part = q[group]
-            top = float(np.max(part, initial=0.0))
-            if top == 0:
+            if not len(part):
                 return None
             # only ratios within a group matter; without this scaling a mass may overflow and its reciprocal become 0
-            positive, part = part > 0, np.ldexp(part, -math.frexp(top)[1])
+            positive, part = part > 0, _divided(part, float(part.max()))
             tiny = positive & (part < bounds.TINY)  # 0 included, if the scaling underflowed
             if self.nu is not None and tiny.any():
                 return None  # without these weights, the others may exceed their caps
@@ -337,13 +358,14 @@ class Margin:
 
         What floats prove depends on the storage and on the order of summation; the answer does not.
         """
+        p = self.X.storage.to_blocks(p)
         if upper < 0 or not self.allows(p):
             return False
         if self.robust > 0:
             return self._proves_distance(upper, p)
         q = self._normalized(p)
         if q is not None:
-            centre, error = combined_with_error(self.X, self.signs, *q, self.intercept)
+            centre, error = combined_with_error(self.X, self.in_place.signs, *q, self.intercept)
             if np.isfinite(centre).all() and math.isfinite(error):
                 entries, e = exact.whole(centre)
                 most = (Fraction(upper) + Fraction(error * self._norm_ratio(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
@@ -376,12 +398,12 @@ class Margin:
             square = Fraction(sum((size - noise) ** 2 for size in sizes if size > noise))
         return square <= (most * low) ** 2
 
-    def exact_combination(self, p: Array) -> tuple[list[int], Fraction] | None:
+    def exact_combination(self, p: Any) -> tuple[list[int], Fraction] | None:
         """Return integers m and a fraction f with Aᵀp = m·f exactly, for p normalized in each group.
 
         Only columns that some row of positive weight has an entry in are included. None if a group has no weight.
         """
-        sums, masses = [], []
+        p, sums, masses = host(p), [], []
         for group in self.groups:
             rows = group[p[group] > 0]
             weights, _ = exact.whole(p[rows])  # only their ratios matter
@@ -432,37 +454,38 @@ class Margin:
         return bounds.enclosed(sum(m * m for m in entries) * unit**2, root=True)[1]
 
 
-def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
+def combined_with_error(X: Matrix, signs: Any, rows: Any, q: Any, intercept: Intercept) -> tuple[Array, float]:
     """Return Aᵀq as computed for weights q of these rows, and a bound on its distance to the combination with exact weights.
 
     The distance is in the 2-norm. Each q_i has a relative error of at most (SUM_BLOCK + 4)u, and a column is a sum of at most k
     products, where k is the number of rows with weight. So with γ as in `matrix.error` an entry is off by at most γ Σ q_i|x_ij|,
-    where γ counts k + SUM_BLOCK + 4 roundings, and the vector by at most γ Σ q_i‖x_i‖. Norms above 2 are no larger.
+    where γ counts k + SUM_BLOCK + 4 roundings, and the vector by at most γ Σ q_i‖x_i‖. Norms above 2 are no larger. Vectors over
+    rows are where the blocks of X are.
     """
     if not q.all():
         rows, q = rows[q != 0], q[q != 0]
     with np.errstate(over="ignore", invalid="ignore"):
-        sizes = (X.norms if len(rows) == X.n else X.norms[rows]) + float(intercept.column)
+        sizes = (X.norms_in_place if len(rows) == X.n else X.norms_in_place[rows]) + float(intercept.column)
         total = bounds.near_sum(q * sizes)
         relative = 2 * U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed, since `total` is rounded as well
         # underflow of a weight, and of a product
-        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
+        lost = len(rows) * bounds.TINY * ((float(sizes.max()) if len(rows) else 0.0) + X.d + 1.0)
     return combined(X, signs, rows, q, intercept), relative * total + lost
 
 
-def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> Array:
+def combined(X: Matrix, signs: Any, rows: Any, q: Any, intercept: Intercept) -> Array:
     """Return Aᵀq as computed in float64, for nonzero weights q of these rows."""
-    whole = len(rows) == X.n
+    whole, xp = len(rows) == X.n, namespace(q)
     signed = q * (signs if whole else signs[rows])
-    over_all = signed if whole else np.zeros(X.n)
+    over_all = signed if whole else xp.zeros(X.n, dtype=q.dtype, device=q.device)
     if not whole:
         over_all[rows] = signed
     # what tells combinations apart, in as few numbers as possible; the two kinds are kept apart, since their keys may be equal
     most = 2 * len(rows) > X.n
-    kind, key = ("combination", over_all) if most else ("combination of rows", np.concatenate((rows, signed)))
+    kind, key = ("combination", over_all) if most else ("combination of rows", xp.concatenate((rows, signed)))
     with np.errstate(over="ignore", invalid="ignore"):
         centre: Array = X.remembered(kind, key, lambda: X.combination(over_all, rows))
-        return intercept.combined(centre, np.sum(signed))
+        return intercept.combined(centre, float(signed.sum()))
 
 
 @ieee_floats()
@@ -528,7 +551,13 @@ def _tail_upper(hi: Array, c: Array, mass: float) -> tuple[float, float]:
     return top, bounds.up(top - bounds.down(max(0.0, less) / whole))
 
 
-def _tail_lower(lo: Array, c: Array, mass: float) -> float:
+def _divided(weights: Any, top: float) -> Any:
+    """Return weights up to `top`, divided by a power of two near that; they are rounded only where that makes them subnormal."""
+    half = math.frexp(top)[1] // 2  # the inverse of a subnormal power is not a float
+    return weights * 2.0**-half * 2.0 ** (half - math.frexp(top)[1])
+
+
+def _tail_lower(lo: Any, c: Any, mass: float) -> float:
     """Return a lower bound on min Σt_i s_i / K over 0 ≤ t_i ≤ c_i, Σt = K, for scores s ≥ lo and every K ≥ mass.
 
     By duality (τK - Σc_i(τ - s_i)₊)/K is such a bound for any τ. The best τ is the score at which the lowest rows reach the
@@ -541,12 +570,12 @@ def _tail_lower(lo: Array, c: Array, mass: float) -> float:
 
     def excess_of(first: int, end: int) -> tuple[float, int]:
         """Return an upper bound on the sum of the terms of some rows, but for underflow, and how many they are."""
-        below = np.flatnonzero(lo[first:end] < tau) + first
+        below = nonzero(lo[first:end] < tau) + first
         with np.errstate(over="ignore", invalid="ignore"):
             terms = c[below] * (tau - lo[below]) * (1 + 8 * U)
         return bounds.near_bounds(terms)[1], len(terms)
 
-    excesses, counts = zip(*over_rows(excess_of, len(lo)), strict=True)
+    excesses, counts = zip(*over_vector(excess_of, lo), strict=True)
     if not all(map(math.isfinite, excesses)):
         return -math.inf
     excess = bounds.up(bounds.fsum(excesses)) + sum(counts) * bounds.TINY

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array
+from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array, namespace
 from gordan.certificates.bounds import SUM_BLOCK, TINY, add, dyadic, length, multiply, round_near
 from gordan.errors import InputError
 from gordan.floats import U, ieee_floats
-from gordan.rows import Block, Storage, over_rows
+from gordan.rows import Block, Storage, over_vector
 
 # Claims are made from enclosures whose radius is this many times that of the checker, which may add in another order: the bound
 # that the checker finds with its radius r is within 2r of the exact value, and the claim was made with 4r.
@@ -171,13 +171,13 @@ class Matrix:
         """Return compute(), or its last result for this kind if that was for the same vector."""
         with ieee_floats():
             before = self._last.get(kind)
-            if before is not None and np.array_equal(before[0], vector):
+            if before is not None and _equal(before[0], vector):
                 return before[1]
             computed = compute()
         return self._remember(kind, vector, computed)
 
     def _remember(self, kind: str, vector: Array, computed: T) -> T:
-        self._last[kind] = vector.copy(), computed
+        self._last[kind] = 1 * vector, computed  # a copy of an array or a tensor
         return computed
 
     @property
@@ -186,26 +186,39 @@ class Matrix:
 
         One pass over X when they are first needed, unless `products` was called before.
         """
-        if "norms" not in self._last:
-            self._remember("norms", ALWAYS, np.concatenate(list(self.each_block(_norms))))
-        norms: Array = self._last["norms"][1]
+        norms: Array = self.remembered("norms on the host", ALWAYS, lambda: self._on_host(self.norms_in_place))
         return norms
 
-    def products(self, w: Array) -> tuple[Array, Array, Array]:
+    @property
+    def norms_in_place(self) -> Any:
+        """The `norms` where the blocks of the rows are."""
+        if "norms" not in self._last:
+            self._remember("norms", ALWAYS, _joined(self.each_block(_norms)))
+        return self._last["norms"][1]
+
+    def _on_host(self, values: Any) -> Array:
+        """Return a vector over rows on the host."""
+        return values if isinstance(values, np.ndarray) else self.storage.to_host(values)
+
+    def products(self, w: Array, *, in_place: bool = False) -> tuple[Any, Array, Any]:
         """Return X w in float64, the largest number of additions that a term goes through, for each row or for all, and norms.
 
-        w is a vector or a block (d, k), which gives a block (n, k). If `norms` are not remembered, the same pass finds them.
+        w is a vector or a block (d, k), which gives a block (n, k). If `norms` are not remembered, the same pass finds them. The
+        products and the norms are on the host or, `in_place`, where the blocks are.
         """
         fresh = "norms" not in self._last
         sums, terms, norms = zip(*self.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
-        known = self._remember("norms", ALWAYS, np.concatenate(norms)) if fresh else self.norms
-        return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0], known
+        if fresh:
+            self._remember("norms", ALWAYS, _joined(norms))
+        counts, found = np.concatenate(terms) if terms[0].ndim else terms[0], _joined(sums)
+        return (found, counts, self.norms_in_place) if in_place else (self._on_host(found), counts, self.norms)
 
-    def absolute(self, w: Array, rows: Array | None = None) -> Array:
-        """Return |X||w| as computed in float64 for these rows, which are sorted, or for all rows."""
-        return np.concatenate([np.empty(0), *self.each_block(_absolute, (), (np.abs(w),), rows)])
+    def absolute(self, w: Array, rows: Array | None = None, *, in_place: bool = False) -> Any:
+        """Return |X||w| as computed in float64 for these rows, which are sorted, or for all rows; places as for `products`."""
+        found = _joined(self.each_block(_absolute, (), (np.abs(w),), rows))
+        return found if in_place else self._on_host(found)
 
-    def combination(self, q: Array, rows: Array | None = None) -> Array:
+    def combination(self, q: Any, rows: Any | None = None) -> Array:
         """Return Xᵀq in float64 for a vector q or a block (n, k); `rows`, if given, are the rows where q is not 0."""
         total = np.zeros((self.d, *q.shape[1:]))
         used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
@@ -306,16 +319,28 @@ def _extremes(block: Block, columns: Array) -> tuple[Array, Array]:
     return block.extremes(columns)
 
 
-def _norms(block: Block) -> Array:
+def _joined(parts: Iterable[Any]) -> Any:
+    """Return the vectors over the rows of all blocks as one, where they are."""
+    parts = list(parts)
+    return namespace(parts[0]).concatenate(parts) if parts else np.empty(0)
+
+
+def _equal(x: Any, y: Any) -> bool:
+    """Return whether two vectors are equal, and in the same place."""
+    return type(x) is type(y) and bool(np.array_equal(x, y) if isinstance(x, np.ndarray) else namespace(x).equal(x, y))
+
+
+def _norms(block: Block) -> Any:
     """Return upper bounds on the norms of the rows: √(Σx²), or √k max|x| for k entries if squares may overflow or underflow."""
     squares, lengths = block.squares(), block.lengths
     # a sum of k squares goes through at most k roundings, and its root has half of that relative error and one rounding
-    norms = np.sqrt(squares) * (1 + U * (lengths + 8.0))
-    lost = ~((squares >= MIN_SQUARE) & (squares <= MAX_SQUARE)) & (lengths > 0)
+    norms = namespace(squares).sqrt(squares) * (1 + U * (lengths + 8.0))
+    lost = ~((squares >= MIN_SQUARE) & (squares <= MAX_SQUARE))
     if lost.any():
-        top = block.by_row(np.maximum, lambda values, columns: np.abs(values.astype(np.float64, copy=False)))
-        above = np.nextafter(top * np.sqrt(lengths) * (1 + 8 * U), np.inf)  # subnormals are rounded by up to half a unit
-        norms[lost] = np.where(top == 0, 0.0, above)[lost]
+        few = block.only(block.to_host(namespace(lost).where(lost)[0]))
+        top = few.by_row(np.maximum, lambda values, columns: np.abs(values.astype(np.float64, copy=False)))
+        above = np.nextafter(top * np.sqrt(few.lengths) * (1 + 8 * U), np.inf)  # subnormals are rounded by up to half a unit
+        norms[lost] = block.to_storage_f64(np.where(top == 0, 0.0, above))
     return norms
 
 
@@ -324,21 +349,18 @@ def _nonzeros(block: Block) -> float:
     return float(np.sum(block.by_row(np.add, lambda values, columns: (values != 0).astype(np.float64))))
 
 
-def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, Array | None]:
+def _products(block: Block, w: Array, with_norms: bool) -> tuple[Any, Array, Any | None]:
     """Return the products with w, or with the rows of w, the additions per term, and the norms of the rows if asked for."""
     norms = _norms(block) if with_norms else None  # while the block is in the cache
-    if w.ndim == 1:
-        return *block.dot(w), norms
-    sums, terms = block.dots(w.T)
-    return block.to_host(sums), terms, norms
+    return *(block.dot(w) if w.ndim == 1 else block.dots(w.T)), norms
 
 
-def _absolute(block: Block, size: Array) -> Array:
+def _absolute(block: Block, size: Array) -> Any:
     """Return |x_i|·size for each row."""
     return block.abs_dot(size)
 
 
-def _combination(block: Block, q: Array) -> Array:
+def _combination(block: Block, q: Any) -> Array:
     """Return Σ q_i x_i over the rows of the block, for a vector or a block of weights q."""
     return block.weighted(q) if q.ndim == 1 else block.to_host(block.combined(block.to_storage_f64(q)))
 
@@ -394,35 +416,37 @@ class Products:
     `length` is an upper bound on ‖w‖, `absolute` one on |x_i|·|w| up to rounding, and `terms` is the number of additions that a
     term goes through. |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no further pass over X; `sharpened` has |x_i|·|w| itself for rows where that
     bound is too wide. `once` tells whether the sums are the floats nearest to the exact ones, which do not depend on the order
-    of summation.
+    of summation. Vectors over rows are on the host or, `in_place`, where the blocks of X are.
     """
 
     X: Matrix
     w: Array
     length: float
-    sums: Array
-    absolute: Array
+    sums: Any
+    absolute: Any
     terms: Array
     once: bool = False
 
     @staticmethod
-    def of(X: Matrix, w: Array) -> Products:
+    def of(X: Matrix, w: Array, *, in_place: bool = False) -> Products:
         """Return the products with w: one pass over X on all cores, or none if the last call was for the same w."""
-        w = np.asarray(w, dtype=np.float64)
+        w, in_place = np.asarray(w, dtype=np.float64), in_place and X.storage.proves_on_device
+        kind = "products in place" if in_place else "products"
         # X is left out of what X remembers, since the cycle would keep X in memory until garbage is collected
-        return Products(X, *X.remembered("products", w, lambda: Products._computed(X, w.copy())))
+        return Products(X, *X.remembered(kind, w, lambda: Products._computed(X, w.copy(), in_place)))
 
     @staticmethod
-    def _computed(X: Matrix, w: Array) -> tuple[Array, float, Array, Array, Array]:
+    def _computed(X: Matrix, w: Array, in_place: bool) -> tuple[Array, float, Any, Any, Array]:
         """Return the attributes of the products with w other than X."""
-        (sums, terms, norms), size = X.products(w), length(w)
-        absolute = np.empty(X.n)
+        (sums, terms, norms), size = X.products(w, in_place=in_place), length(w)
+        xp = namespace(norms)
+        absolute = xp.empty_like(norms)
 
         def fill(lo: int, hi: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                np.multiply(norms[lo:hi], size, out=absolute[lo:hi])
+                xp.multiply(norms[lo:hi], size, out=absolute[lo:hi])
 
-        over_rows(fill, X.n)
+        over_vector(fill, norms)
         return w, size, sums, absolute, terms
 
     def sharpened(self, rows: Array | None = None) -> Products:
@@ -431,7 +455,8 @@ class Products:
         The rows are sorted. If the last call was for the same rows and w, the sums are not computed again.
         """
         if rows is None:
-            return replace(self, absolute=self.X.remembered("sharpened", self.w, self._sharper))
+            kind = "sharpened" if isinstance(self.sums, np.ndarray) else "sharpened in place"
+            return replace(self, absolute=self.X.remembered(kind, self.w, self._sharper))
         if not len(rows):
             return self
         absolute = self.absolute.copy()
@@ -439,10 +464,11 @@ class Products:
         absolute[rows] = self.X.remembered("sharpened rows", key, lambda: self._sharper(rows))
         return replace(self, absolute=absolute)
 
-    def _sharper(self, rows: Array | None = None) -> Array:
+    def _sharper(self, rows: Array | None = None) -> Any:
         bounds = self.absolute if rows is None else self.absolute[rows]
+        found = self.X.absolute(self.w, rows, in_place=not isinstance(bounds, np.ndarray))
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.fmin(bounds, self.X.absolute(self.w, rows)))
+            return namespace(bounds).fmin(bounds, found)
 
     @property
     def rounded_once(self) -> Products | None:
@@ -461,11 +487,13 @@ class Products:
         """Return the float nearest to each product x_i·w; NaN as in `near_score`."""
         return np.concatenate(list(self.X.each_block(_near_scores, (), (self.w,))))
 
-    def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
+    def scores(self, b: float, signs: Any, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Any, Any]:
         """Return lo and hi with lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for the rows of a `part`.
 
-        The radius of the enclosures is multiplied by `slack`. They are infinite where float64 overflows.
+        The radius of the enclosures is multiplied by `slack`. They are infinite where float64 overflows. The signs are where the
+        products are.
         """
+        xp = namespace(self.sums)
         terms = self.terms[part] if self.terms.ndim else self.terms
         with np.errstate(over="ignore", invalid="ignore"):
             radius = error(self.absolute[part] + abs(b), terms + 1.0)
@@ -473,22 +501,22 @@ class Products:
             centre = self.sums[part] + b
             centre *= signs[part]
             hi = centre + radius
-            lo = np.subtract(centre, radius, out=radius)
+            lo = xp.subtract(centre, radius, out=radius)
             del centre  # frees a vector with an entry for each row
-            finite = bool(np.isfinite(np.min(lo, initial=0.0) + np.max(hi, initial=0.0)))  # both return NaN if there is one
+            finite = not len(lo) or math.isfinite(float(lo.min()) + float(hi.max()))  # both are NaN if there is one
         if not finite:
-            lo[~np.isfinite(lo)] = -np.inf
-            hi[~np.isfinite(hi)] = np.inf
+            lo[~xp.isfinite(lo)] = -np.inf
+            hi[~xp.isfinite(hi)] = np.inf
         return lo, hi
 
-    def each(self, work: Callable[[slice, Array, Array], T], b: float, signs: Array, slack: float = 1.0) -> list[T]:
+    def each(self, work: Callable[[slice, Any, Any], T], b: float, signs: Any, slack: float = 1.0) -> list[T]:
         """Return work(part, lo, hi) for each of several slices of the rows, so that no vector over all rows is made."""
 
         def enclosed(first: int, end: int) -> T:
             part = slice(first, end)
             return work(part, *self.scores(b, signs, slack, part))
 
-        return over_rows(enclosed, self.X.n)
+        return over_vector(enclosed, self.sums)
 
     def ends(
         self, b: float, signs: Array, groups: Groups, slack: float = 1.0, rows: Array | None = None

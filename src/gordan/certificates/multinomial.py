@@ -259,7 +259,7 @@ class Multinomial:
         """Return what `work` returns for the blocks, as one sequence for each part of it."""
         lengths = np.array([bounds.length(column) for column in w.T])
         shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.column)
-        return zip(*self.X.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
+        return zip(*self.X.each_block(work, (self.which, self.c, self.X.norms_in_place), shared), strict=True)
 
     def _facts_in_place(self, w: Array, b: Any) -> Facts:
         numbers, longest, by_class, v, rows = self._each_block(_facts_of, w, b)

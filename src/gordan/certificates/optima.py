@@ -62,7 +62,7 @@ class Objectives:
             given = allowed_weights(self.loss, self.weights, self.c[:, None] * np.abs(self.signs))
         planes = Planes(W, b, np.array([bounds.length(w) for w in W.T]), self.smoothing)
         shared = planes, self.loss, self.intercept
-        vectors, step = (self.signs, self.c, self.X.norms, given), self._rows_at_a_time(k)
+        vectors, step = (self.signs, self.c, self.X.norms_in_place, given), self._rows_at_a_time(k)
         v, parts, most, stated = np.zeros((self.X.d + 1, 0 if given.shape[1] else k)), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
             first = 0

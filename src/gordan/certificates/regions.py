@@ -203,7 +203,7 @@ class Slopes:
         planes = for_blocks(self.X, np.vstack((self.centres.T, self.origin)).T)
         balls = Balls(planes, sizes, bounds.length(self.origin), self._shifts)
         shared = balls, ends, self.loss, self.slack
-        vectors = self.signs, self.c, self.X.norms
+        vectors = self.signs, self.c, self.X.norms_in_place
         parts = list(self.X.each_block(_slopes, vectors, shared, step=self.step))
         gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
         share = self.slack * sum_share(max(rows for _, rows in parts), len(parts))

@@ -445,12 +445,12 @@ def _model_claim(c: Certificate) -> str:
     return f"{data} is not completely separated"
 
 
-def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:
+def accepts(head: Certificate, problem: Problem, w: Array | None, p: Any | None) -> bool:
     """Return whether `check` would accept the separator or bracket `head` with this w and these weights p over all rows.
 
     The certificate need not hold them yet: converting many numbers to tuples and back to arrays takes longer than the check.
     """
-    if p is not None and not (np.min(p) >= 0 and np.max(p) < math.inf):
+    if p is not None and not (p.min() >= 0 and p.max() < math.inf):
         return False
     try:
         with ieee_floats():
@@ -532,7 +532,7 @@ def _stored_margin_refusal(c: Certificate, problem: Problem) -> str:
     return _malformed_numbers(c, w) or _margin_refusal(c, problem, w, p)
 
 
-def _margin_refusal(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
+def _margin_refusal(c: Certificate, problem: Problem, w: Array | None, p: Any) -> str:
     """Return why a separator or bracket is not accepted with this w and these weights p over all rows."""
     margin, b = Margin.of(problem, c), float(c.b or 0.0)
     if w is not None:
@@ -562,7 +562,7 @@ def _separator_refusal(margin: Margin, w: Array | None, b: float) -> str:
     return "" if row is None else f"row {row} is not on the right side"
 
 
-def _bracket_refusal(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array) -> str:
+def _bracket_refusal(c: Certificate, margin: Margin, w: Array | None, b: float, p: Any) -> str:
     """Return why w, b and p do not prove lower ≤ γ* ≤ upper."""
     if c.lower is not None and c.lower > 0:
         if w is None:

@@ -43,12 +43,12 @@ class Simplex:
         whole_number(self.n, "n")
         if self.halves is not None:
             halves = zeros_and_ones(self.halves, "halves", self.n)
-            if halves.all() or not halves.any():
+            if np.count_nonzero(halves) in (0, self.n):
                 raise InputError("halves must contain both 0 and 1")
             object.__setattr__(self, "halves", halves)
         if self.caps is not None:
             caps = vector(self.caps, "caps", self.n)
-            if not (caps > 0).all():
+            if not caps.min() > 0:
                 row = int(np.flatnonzero(~(caps > 0))[0])
                 raise InputError(f"caps[{row}] is {caps[row]}; every cap must be positive (leave the row out instead)")
             object.__setattr__(self, "caps", caps if float(np.max(caps)) <= self.mass else np.minimum(caps, self.mass))
@@ -60,10 +60,15 @@ class Simplex:
         """Return the sum of the caps of each half."""
         caps = self.caps
         assert caps is not None
-        if self.halves is None or caps.min() < caps.max():
+        if self.halves is None or not self._equal_caps:
             return [float(np.sum(caps[members])) for members in self.members]
         second = int(np.count_nonzero(self.halves))
         return [float(caps[0]) * count for count in (self.n - second, second)]
+
+    @cached_property
+    def _equal_caps(self) -> bool:
+        """Whether there are caps, which are all equal."""
+        return self.caps is not None and bool(self.caps.min() == self.caps.max())
 
     @property
     def mass(self) -> float:
@@ -120,8 +125,7 @@ class Simplex:
             halves = place(self.halves)
             own["members"] = tuple(namespace(halves).where(halves == half)[0] for half in (0, 1))
         if self.caps is not None:
-            equal = self.caps.min() == self.caps.max()
-            own["caps"] = place(np.broadcast_to(self.caps[0], self.n) if equal else self.caps)
+            own["caps"] = place(np.broadcast_to(self.caps[0], self.n) if self._equal_caps else self.caps)
         found.__dict__.pop("centre", None)  # it is where the vectors of this set are
         found.__dict__.update(own)
         return found

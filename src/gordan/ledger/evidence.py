@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, relative_width
+from gordan.arrays import Array, namespace, relative_width
 from gordan.certificates import Certificate, bounds, exact
 from gordan.certificates.data import MARGINS, Kind
 from gordan.certificates.margins import first_not_positive
@@ -20,7 +20,7 @@ from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import fill_level
 from gordan.ledger.question import Asks, Cancelling, Cost, Proposal, ProposedCone, Question
-from gordan.rows import over_rows
+from gordan.rows import host, over_rows
 from gordan.trace import Trace
 
 # The largest number of rows of a class whose exact scores are computed to put a plane midway between the classes, and the number
@@ -98,8 +98,9 @@ class Hints:
 class Evidence:
     """What has been proved about one question, and what that has cost.
 
-    `lower` is proved by the plane w, b and `upper` by the weights p over all rows; `witness` is a proof by itself. `strict` tells
-    whether the plane is proved to have every row strictly on its side. `cone_proof` proves the kind of the `cone`.
+    `lower` is proved by the plane w, b and `upper` by the weights p over all rows, which are on the host or where the blocks of X
+    are; `witness` is a proof by itself. `strict` tells whether the plane is proved to have every row strictly on its side.
+    `cone_proof` proves the kind of the `cone`.
     """
 
     question: Question
@@ -107,7 +108,7 @@ class Evidence:
     b: float | None = None
     lower: float = 0.0
     strict: bool = False
-    p: Array | None = None
+    p: Any | None = None
     upper: float = math.inf
     witness: Proof | None = None
     hints: Hints = field(default_factory=Hints)
@@ -318,9 +319,10 @@ class Evidence:
 
         The ends are the nearest points of the classes, or with nu the levels up to which p fills each class.
         """
-        question, signs = self.question, self.question.counted.signs
-        scores = Products.of(question.margin.X, w).sums[question.kept]
-        if question.margin.nu is None or not question.margin.intercept.grouped:
+        question, margin, signs = self.question, self.question.margin, self.question.counted.signs
+        soft = margin.nu is not None and margin.intercept.grouped
+        scores = Products.of(margin.X, w, in_place=soft).sums[question.kept]
+        if not soft:
 
             def nearest(first: int, end: int) -> tuple[float, float]:
                 part, positive = scores[first:end], signs[first:end] > 0
@@ -328,10 +330,10 @@ class Evidence:
 
             low, high = map(min, zip(*over_rows(nearest, len(scores)), strict=True))
         else:
-            scores = scores * signs
-            caps, mass = question.p_set.caps, question.p_set.mass * (1 - 1e-12)
+            p_set, scores = question.about.p_set_in_place, scores * margin.in_place.signs[question.kept]
+            caps, mass = p_set.caps, p_set.mass * (1 - 1e-12)
             assert caps is not None
-            low, high = (fill_level(scores[own], caps[own], mass) for own in question.p_set.members)
+            low, high = (fill_level(scores[own], caps[own], mass) for own in p_set.members)
         return -(low / 2 - high / 2), low > -high
 
     def _exact_middle(self, w: Array) -> float:
@@ -353,14 +355,14 @@ class Evidence:
         except OverflowError:
             return math.nan
 
-    def _improve_upper(self, p: Array) -> None:
+    def _improve_upper(self, p: Any) -> None:
         """Keep p, which is over the rows that count, if it proves a smaller upper bound."""
         question, margin = self.question, self.question.margin
-        p = question.rows.to_host(p) if not isinstance(p, np.ndarray) else p
-        if not (np.min(p) > -math.inf and np.max(p) < math.inf):
+        if not (p.min() > -math.inf and p.max() < math.inf):
             return
         if margin.nu is not None:
-            p = under_caps(p, margin.c[question.kept], margin.nu, question.p_set)
+            p = question.counted.storage.to_blocks(p)
+            p = under_caps(p, margin.in_place.c[question.kept], margin.nu, question.about.p_set_in_place)
         whole = question.over_all_rows(p)
         whole = whole if margin.nu is not None else margin.without_negligible(whole)
         zero = question.asks is Asks.WIDTH and question.radius == 0
@@ -378,7 +380,7 @@ class Evidence:
     def proof(self, kind: Kind) -> Proof | None:
         """Return the plane and the weights as a separator or a bracket, or None if the checker does not accept it."""
         claim = self.claim(kind)
-        return Proof(claim, self.w, self.p) if accepts(claim, self.question.problem, self.w, self.p) else None
+        return Proof(claim, self.w, host(self.p)) if accepts(claim, self.question.problem, self.w, self.p) else None
 
     def claim(self, kind: Kind) -> Certificate:
         """Return the certificate that the plane and the weights are to prove, without them in it."""
@@ -395,16 +397,17 @@ class Evidence:
         return Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d), **about)
 
 
-def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
+def under_caps(found: Any, c: Any, nu: float, p_set: Simplex) -> Any:
     """Return a p of the game as a certificate needs it: p_i ≤ c_i, and a mass of at least νΣc (its share in each group)."""
-    total = nu * float(np.sum(c))  # pairwise sums are off by some 40 units in the last place, for which `needed` leaves room
+    xp = namespace(found)
+    total = nu * float(c.sum())  # sums are off by some 40 units in the last place, for which `needed` leaves room
     # scaled up as far as the caps allow: the mass beyond νΣc makes up for rounding
-    p = np.minimum(found * max(total, 1.0 / max(float(np.max(found / c)), bounds.TINY)), c)
+    p = xp.minimum(found * max(total, 1.0 / max(float((found / c).max()), bounds.TINY)), c)
     needed = total * p_set.mass * (1 + 2e-14)
     for members in p_set.members:
         own, caps = p[members], c[members]
         for _ in range(50):
-            missing = needed - float(np.sum(own))
+            missing = needed - float(own.sum())
             if missing <= 0:
                 break
             room = caps - own
@@ -412,6 +415,6 @@ def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
             room = used if used.any() else room
             if not room.any():
                 break
-            own = np.minimum(own + room * min(1.0, (missing * (1 + 1e-15)) / float(np.sum(room))), caps)
+            own = xp.minimum(own + room * min(1.0, (missing * (1 + 1e-15)) / float(room.sum())), caps)
         p[members] = own
     return p

@@ -21,7 +21,7 @@ from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.floats import U
 from gordan.ledger.evidence import Effort
-from gordan.ledger.question import ON_HOST, Asks, Budget, Play, Proposal
+from gordan.ledger.question import Asks, Budget, Play, Proposal
 from gordan.losses import Loss
 from gordan.rows import Rows
 
@@ -84,8 +84,6 @@ class LossQuestion:
     play: Play
     head: Certificate
     asks: Asks = field(default=Asks.LOSS, init=False)
-
-    on_host = ON_HOST
 
     @property
     def problem(self) -> Problem:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
@@ -34,9 +34,8 @@ PROOF_PASSES = 16.0
 OVERRUN_SHARE, OVERRUN_SECONDS = 0.1, 0.2
 # The largest share of the time limit that is reserved for the proof.
 MAX_SHARE_FOR_PROOF = 0.5
-# For rows on a device, the seconds per row and pass of a proof that vectors over rows take on the host: for a hard margin or a
-# loss, and for a soft margin, in which every row may have a weight.
-ON_HOST, SOFT_ON_HOST = 4e-9, 2e-8
+# For rows on a device, the seconds per row and pass of a proof that vectors over rows take on the host.
+ON_HOST = 4e-9
 
 
 class Asks(Enum):
@@ -71,11 +70,11 @@ def _allowed_overrun(limit: float) -> float:
     return OVERRUN_SHARE * limit + OVERRUN_SECONDS
 
 
-def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
+def _measured(rows: Rows, seconds: float) -> Pace:
     """Return the pace of a pass over these rows.
 
     It is measured for rows in memory or on a device. For others it is estimated by the seconds that it took to read them. With
-    rows on a device, a proof spends most of its time on vectors over rows on the host, so this time is added.
+    rows on a device, what a proof and its result need of vectors over rows on the host is added.
     """
     if rows.in_memory or rows.storage.on_device:
         for _ in range(2):
@@ -84,7 +83,7 @@ def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
             seconds = time.perf_counter() - begin
             if seconds <= SLOW_ENTRY * rows.entries:  # a first pass may have loaded the compiled loop
                 break
-        seconds += 0.0 if rows.in_memory else on_host * rows.n
+        seconds += 0.0 if rows.in_memory else ON_HOST * rows.n
     return Pace.measured(seconds, rows.entries)
 
 
@@ -104,19 +103,18 @@ class Budget:
     pace: Callable[[], Pace] = unknown
     within: Deadline | None = None
 
-    def paced(self, rows: Rows, vectors: int = 1, on_host: float = ON_HOST) -> Budget:
+    def paced(self, rows: Rows, vectors: int = 1) -> Budget:
         """Return the budget with the pace of passes over these rows, and with time reserved for the proof.
 
-        Reserved is what the proof needs beyond the overrun that is allowed. The proof is about this number of `vectors` at once
-        and takes `on_host` seconds per row on the host. The pace is measured here only if the proof may need some of the limit,
-        and otherwise when it is first needed.
+        Reserved is what the proof needs beyond the overrun that is allowed. The proof is about this number of `vectors` at once.
+        The pace is measured here only if the proof may need some of the limit, and otherwise when it is first needed.
         """
         limit = self.deadline - self.started
         if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
-        measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
+        measure = partial(_measured, rows, time.perf_counter() - self.started)
         overrun = _allowed_overrun(limit)
-        if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
+        if PROOF_PASSES * (SLOW_ENTRY * rows.entries * vectors + ON_HOST * rows.n) <= overrun:
             return replace(self, pace=measure, within=self.time)
         pace = measure()
         reserve = min(MAX_SHARE_FOR_PROOF * limit, max(0.0, PROOF_PASSES * pace.entry * rows.entries * vectors - overrun))
@@ -237,11 +235,17 @@ class Subject:
             caps = caps if len(caps) == len(signs) else np.full(len(signs), caps[0])
         return Simplex(len(signs), caps=caps, halves=margin.intercept.group_of_row(signs))
 
-    def over_all_rows(self, p: Array) -> Array:
+    @cached_property
+    def p_set_in_place(self) -> Simplex:
+        """The same set for vectors where the blocks of X are."""
+        storage = self.counted.storage
+        return self.p_set.placed(storage.to_blocks) if storage.proves_on_device else self.p_set
+
+    def over_all_rows(self, p: Any) -> Any:
         """Return a vector over all rows from one over the rows that count, with 0 for the others."""
         if isinstance(self.kept, slice):
             return p
-        whole = np.zeros(self.problem.X.n)
+        whole = namespace(p).zeros(self.problem.X.n, dtype=p.dtype, device=p.device)
         whole[self.kept] = p
         return whole
 
@@ -263,11 +267,6 @@ class Question:
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     vectors = 1
-
-    @property
-    def on_host(self) -> float:
-        """The seconds that a proof takes on the host for each row on a device."""
-        return ON_HOST if self.margin.nu is None else SOFT_ON_HOST
 
     @property
     def sign_alone(self) -> bool:
@@ -333,7 +332,7 @@ class Question:
         """The set of allowed p over the rows that count."""
         return self.about.p_set
 
-    def over_all_rows(self, p: Array) -> Array:
+    def over_all_rows(self, p: Any) -> Any:
         """Return a vector over all rows from one over the rows that count, with 0 for the others."""
         return self.about.over_all_rows(p)
 
@@ -359,10 +358,6 @@ class Answerable(Protocol[E_co]):
     def vectors(self) -> int:
         """The number of vectors that are proved at once."""
 
-    @property
-    def on_host(self) -> float:
-        """The seconds that a proof takes on the host for each row on a device."""
-
     def evidence(self) -> E_co:
         """Return the evidence before anything is proved."""
 
@@ -375,7 +370,7 @@ def paced(question: Q) -> Q:
 
     What the question is about does not depend on the deadline, and is kept with all that was computed for it.
     """
-    budget = question.budget.paced(question.rows, question.vectors, question.on_host)
+    budget = question.budget.paced(question.rows, question.vectors)
     return question if budget is question.budget else replace(question, budget=budget)
 
 

@@ -28,7 +28,7 @@ from gordan.rows.reads import LONGEST_SUM
 from gordan.rows.rows import MIN_RADIUS, Rows, Softmin, check_radius, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
-from gordan.rows.threads import available, nonzero, over_rows, threads_for
+from gordan.rows.threads import available, nonzero, over_rows, over_vector, threads_for
 from gordan.rows.threads import run as in_threads
 from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_scores
 
@@ -64,6 +64,7 @@ __all__ = [
     "nonzero",
     "of",
     "over_rows",
+    "over_vector",
     "require_finite",
     "stored",
     "threads_for",

@@ -148,6 +148,13 @@ class Device(Storage):
         fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
+    @property
+    def proves_on_device(self) -> bool:
+        return bool(self.X.is_cuda)
+
+    def to_blocks(self, values: Any) -> Any:
+        return self.to_storage_f64(values) if self.proves_on_device else host(values)
+
     def is_finite(self, values: Any) -> bool:
         return bool(torch_for().isfinite(values).all())
 
@@ -348,8 +355,8 @@ class Device(Storage):
         inverse = torch.cholesky_inverse(L) * scale * scale[:, None]
         return lambda b: self.to_host(inverse @ self.to_storage_f64(b))
 
-    def _picked(self, i: Array) -> Any:
-        where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
+    def _picked(self, i: Any) -> Any:
+        where = i if is_tensor(i) else torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
         return within_device_memory(lambda: self.X[where], f"{len(i)} rows")
 
     # ---- reads for proofs --------------------------------------------------------------------------------------------
@@ -359,7 +366,7 @@ class Device(Storage):
     ) -> Iterator[Any]:
         """Yield the results as `Storage` says; selected rows are collected some at a time, not block by block."""
         count, size = self.n if rows is None else len(rows), step or self._size(PROOF_BLOCK)
-        if not self.X.is_cuda:  # blocks are on the host
+        if not self.proves_on_device:  # blocks are on the host
             over_rows = tuple(map(host, over_rows))
         for lo in range(0, count, size):
             which: Any = slice(lo, min(lo + size, count))
@@ -370,7 +377,7 @@ class Device(Storage):
 
     def _block(self, which: Any, first: int) -> DenseBlock:
         chosen = self.X[which] if isinstance(which, slice) else self._picked(which)
-        return TensorBlock(chosen, first) if self.X.is_cuda else DenseBlock(exact(chosen), first)
+        return TensorBlock(chosen, first) if self.proves_on_device else DenseBlock(exact(chosen), first)
 
     def plain(self) -> Array:
         return exact(self.X).astype(np.float64, copy=False)

@@ -132,6 +132,15 @@ class Storage(ABC):
         host: Array = values
         return host
 
+    @property
+    def proves_on_device(self) -> bool:
+        """Whether the blocks of `each_block` are on a device, so that vectors over rows for proofs are best kept there."""
+        return False
+
+    def to_blocks(self, values: Any) -> Any:
+        """Return a vector over rows where the blocks of `each_block` are, in float64; integers keep their type."""
+        return values
+
     def is_finite(self, values: Any) -> bool:
         """Return whether every entry of a vector over rows is finite."""
         return bool(np.isfinite(self.to_host(values)).all())
@@ -306,8 +315,8 @@ class Block(Protocol):
     def lengths(self) -> Array:
         """The number of stored entries of each row; a single number if it is the same for all."""
 
-    def dot(self, w: Array) -> tuple[Array, Array]:
-        """Return x_i·w, and the largest number of additions that a term goes through, in the form of `lengths`."""
+    def dot(self, w: Array) -> tuple[Any, Array]:
+        """Return x_i·w, where the block is, and the largest number of additions that a term goes through, as `lengths` does."""
 
     def dots(self, W: Array) -> tuple[Any, Array]:
         """Return x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
@@ -321,14 +330,14 @@ class Block(Protocol):
     def to_host(self, values: Any) -> Array:
         """Return what `to_storage_f64` or further work gave, as an array on the host."""
 
-    def abs_dot(self, size: Array) -> Array:
-        """Return Σ_j |x_ij| size_j."""
+    def abs_dot(self, size: Array) -> Any:
+        """Return Σ_j |x_ij| size_j, where the block is."""
 
-    def squares(self) -> Array:
-        """Return Σ_j x_ij²."""
+    def squares(self) -> Any:
+        """Return Σ_j x_ij², where the block is."""
 
-    def weighted(self, q: Array) -> Array:
-        """Return Σ_i q_i x_i."""
+    def weighted(self, q: Any) -> Array:
+        """Return Σ_i q_i x_i on the host, for a q there or where the block is."""
 
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         """Return terms(values, columns) of the stored entries, joined within each row; 0 for a row without entries."""

@@ -210,8 +210,8 @@ class TensorBlock(DenseBlock):
         """The entries on the host."""
         return exact(self.X)
 
-    def dot(self, w: Array) -> tuple[Array, Array]:
-        return self._made(lambda: (self._wide * self._there(w)).sum(1)), np.array(self.d)
+    def dot(self, w: Array) -> tuple[Any, Array]:
+        return within_device_memory(lambda: (self._wide * self._there(w)).sum(1), "a proof"), np.array(self.d)
 
     def dots(self, W: Array) -> tuple[Any, Array]:
         return within_device_memory(lambda: self._wide @ self._there(W), "a proof"), np.array(self.d)
@@ -230,14 +230,14 @@ class TensorBlock(DenseBlock):
     def _wide(self) -> Any:
         return self.X.double()
 
-    def abs_dot(self, size: Array) -> Array:
-        return self._made(lambda: (self.X.double().abs() * self._there(size)).sum(1))
+    def abs_dot(self, size: Array) -> Any:
+        return within_device_memory(lambda: (self.X.double().abs() * self._there(size)).sum(1), "a proof")
 
-    def squares(self) -> Array:
-        return self._made(lambda: self._wide.square().sum(1))
+    def squares(self) -> Any:
+        return within_device_memory(lambda: self._wide.square().sum(1), "a proof")
 
-    def weighted(self, q: Array) -> Array:
-        return self._made(lambda: (self.X.double() * self._there(q)[:, None]).sum(0))
+    def weighted(self, q: Any) -> Array:
+        return self._made(lambda: (self.X.double() * self.to_storage_f64(q)[:, None]).sum(0))
 
     def _columns(self, columns: Array) -> Array:
         return exact(self.X[:, self._there(columns)])

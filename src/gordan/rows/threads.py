@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gordan.arrays import Array
 from gordan.floats import ieee_floats
 
 if TYPE_CHECKING:
@@ -106,8 +105,15 @@ def threads_for(most: int) -> int:
     return 1 if in_pool else max(1, min(available(), MAX_VECTOR_THREADS, most))
 
 
-def nonzero(values: Array) -> Array:
-    """Return where a vector over rows is not 0: `np.flatnonzero` on all cores."""
+def over_vector(work: Callable[[int, int], Part], values: Any) -> list[Part]:
+    """Return work(lo, hi) for ranges of a vector over rows as `over_rows` does; for one range if a device does the work."""
+    return over_rows(work, len(values)) if isinstance(values, np.ndarray) else [work(0, len(values))]
+
+
+def nonzero(values: Any) -> Any:
+    """Return where a vector over rows is not 0: `np.flatnonzero` on all cores, or the same where the vector is."""
+    if not isinstance(values, np.ndarray):
+        return values.nonzero()[:, 0]
     found = over_rows(lambda lo, hi: np.flatnonzero(values[lo:hi]) + lo, len(values))
     return np.concatenate(found) if found else np.empty(0, np.intp)
 

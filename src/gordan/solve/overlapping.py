@@ -28,6 +28,7 @@ from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Budget, Proposal, Question
 from gordan.memory import fits
+from gordan.rows import host
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 from gordan.solve.loss_newton import Newton
 from gordan.solve.separation import are_many, ascent_of
@@ -92,7 +93,7 @@ def by_weighted_rows(question: Question, evidence: Evidence, decide_sign: Any) -
     if evidence.p is None:
         rows, x = question.shared(short_ascent)
     else:
-        rows, x = np.arange(question.counted.X.n), evidence.p[question.kept]
+        rows, x = np.arange(question.counted.X.n), host(evidence.p)[question.kept]
     if are_many(x, k):
         # in proportion to x, with which the rows nearly cancel: the heaviest alone may be separable, being on the wrong side of w
         chosen = rng.choice(len(x), min(SUSPECTS_PER_COLUMN * k, int(np.count_nonzero(x))), replace=False, p=x / np.sum(x))

@@ -28,7 +28,7 @@ from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import largest
-from gordan.rows import Ascent, Offset, Rows
+from gordan.rows import Ascent, Offset, Rows, host
 from gordan.solve.cancelling import MAX_EXACT_SIZE, MAX_PIVOTED_ROWS, by_row, cancelling, has_room
 from gordan.solve.double_oracle import MANY_ROWS_PER_COLUMN
 from gordan.solve.interior import answers
@@ -190,7 +190,7 @@ def ascent_of(question: Question, problem: Problem) -> tuple[Ascent, Rows]:
 
 def by_working_set(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose planes, or rows that cancel, from games on a working set, which begins with the rows of weight in the best p."""
-    yield from working_set(question, None if evidence.p is None else evidence.p[question.kept])
+    yield from working_set(question, None if evidence.p is None else host(evidence.p)[question.kept])
 
 
 def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:

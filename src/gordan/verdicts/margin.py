@@ -287,10 +287,10 @@ def margin_of(
     with blas_threads(problem.storage.entries):
         evidence = answer(options.question(problem, budget, sample_weight, start, checkpoint))
         question, effort, witness = evidence.question, evidence.effort, None
-        w, b, p = evidence.w, evidence.b, evidence.p
+        w, b = evidence.w, evidence.b
         if evidence.witness is not None:
             proof: Proof | None = evidence.witness
-            w = b = p = None
+            w = b = None
             bracket, witness = (0.0, 0.0), Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
         else:
             is_open = _status(evidence, (evidence.lower, evidence.upper)) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
@@ -304,7 +304,7 @@ def margin_of(
         status=_status(evidence, bracket),
         w=w,
         b=b,
-        p=None if p is None else p / p.sum(),
+        p=None if proof.p is None else proof.p / proof.p.sum(),
         margin=bracket,
         stated_witness=witness,
         norm=margin.norm,
