@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -660,7 +661,7 @@ def test_many_columns_are_not_for_newton():
 def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     """With no steps to make Newton's method finds nothing; the answer is there all the same."""
     monkeypatch.setattr(proximal, "MAX_STEPS", 0)
-    monkeypatch.setattr(nearest_points, "MAX_STEPS", 0)
+    monkeypatch.setattr(nearest_points, "TUNING", replace(nearest_points.TUNING, max_steps=0))
     rng = np.random.default_rng(1)
     X = torch.from_numpy(rng.standard_normal((100, 3)))
     y = np.where(X[:, 0] > 0, 1, -1)

@@ -25,7 +25,7 @@ from gordan import rows
 from gordan.deadlines import Deadline, Pace
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.corral import descend
-from gordan.solve.double_oracle import DoubleOracle, double_oracle
+from gordan.solve.double_oracle import GAMES, TUNING, DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import FeasibleSet, Gram, Restricted, RowProducts, filled
 from gordan.solve.sup_norm import SupNormGame
@@ -247,7 +247,7 @@ def test_sup_norm_has_few_rows_and_columns(n, d):
 
 def test_rows_are_not_dropped_and_added_by_turns(monkeypatch):
     """Small integers: many w are optimal for few rows, and each violates others, although ‖Aᵀp‖ does not fall any more."""
-    monkeypatch.setattr("gordan.solve.double_oracle.MAX_PROGRAM_ROWS", 20)
+    monkeypatch.setattr("gordan.solve.double_oracle.TUNING", replace(TUNING, max_program_rows=20))
     rng = np.random.default_rng(5)
     X = sp.random_array((400, 300), density=0.01, rng=rng, format="csr")
     X.data[:] = 1 + (rng.random(len(X.data)) < 0.3)
@@ -268,8 +268,7 @@ def test_wide_rows_by_products(wide, kind, budget, monkeypatch):
     """Conjugate gradients and, where their budget is spent, the Gram matrix: the same value as of the rows as an array."""
     asked = []
     if budget == "none":
-        monkeypatch.setattr("gordan.solve.double_oracle.GRAM_COST", 0.0)
-        monkeypatch.setattr("gordan.solve.double_oracle.FACTOR_COST", 0.0)
+        monkeypatch.setattr("gordan.solve.double_oracle.TUNING", replace(TUNING, gram_cost=0.0, factor_cost=0.0))
     stationary = RowProducts.stationary
 
     def counted(self, *arguments):
@@ -291,8 +290,8 @@ def test_more_rows_near_than_the_working_set_holds(p, monkeypatch):
     A = np.random.default_rng(7).standard_normal((450, 40))
     A[:, 0] = 0.3 + np.abs(A[:, 0])
     whole = closed(A, double_oracle(p=p)).bracket
-    for name in ("MAX_WORKING_SET", "MAX_PROGRAM_ROWS"):
-        monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 12)
+    monkeypatch.setattr("gordan.solve.double_oracle.GAMES", replace(GAMES, max_working_set=12))
+    monkeypatch.setattr("gordan.solve.double_oracle.TUNING", replace(TUNING, max_program_rows=12))
     trace = gordan.play(A, double_oracle(p=p), 60)
     lower, upper = trace.bracket
     assert upper == pytest.approx(p_norm(A.T @ trace.p_best, p), rel=1e-9)

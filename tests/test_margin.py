@@ -32,7 +32,7 @@ from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Proposal, Question, Subject
 from gordan.solve.double_oracle import DoubleOracle
-from gordan.solve.restricted import MAX_WORKING_SET
+from gordan.solve.restricted import TUNING
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted", "no-progress"}
@@ -831,7 +831,7 @@ def test_soft_margins_of_many_rows_fit_memory():
     rows = gordan.rows.of(X, np.where(y, 1, -1)).scaled(0.1)
     p_set = Simplex(len(X), caps=np.full(len(X), 1 / (0.8 * len(X))), halves=(y == 0).astype(np.int8))
     state = DoubleOracle(Game(rows, p_set, p_set.centre)).start()
-    assert len(state.inside) <= MAX_WORKING_SET
+    assert len(state.inside) <= TUNING.max_working_set
     result = maximize_margin(X, y, nu=0.8)
     assert result.status == "solved"
     assert gordan.verify(result.certificate, X, y)

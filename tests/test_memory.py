@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -169,7 +170,7 @@ def noisy(n, d, noise, seed=0):
 def test_working_set_under_caps_is_bounded(norm, kind, monkeypatch):
     """Ascent leaves more rows free than the working set may hold: those left out stay at a bound, and bring in no others."""
     X, y = noisy(4000, 6, 1.0)
-    monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 700)
+    monkeypatch.setattr(double_oracle, "GAMES", replace(double_oracle.GAMES, max_working_set=700))
     asked = []
     gram = Rows.gram
 
@@ -191,9 +192,8 @@ def test_rows_of_both_classes_stay_in_the_working_set(monkeypatch):
     X = np.vstack((positive, [[-1.0, 0.0, 0.0, 0.0]]))
     y = np.arange(601) < 600
     full = gordan.maximize_margin(X, y)
-    monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 4)
-    monkeypatch.setattr(double_oracle, "ALL_ROWS_AT_ONCE", 0)
-    monkeypatch.setattr(double_oracle, "MAX_VISITED", 10**9)
+    monkeypatch.setattr(double_oracle, "GAMES", replace(double_oracle.GAMES, max_working_set=4))
+    monkeypatch.setattr(double_oracle, "TUNING", replace(double_oracle.TUNING, all_rows_at_once=0, max_visited=10**9))
     monkeypatch.setattr(
         double_oracle, "ascended", lambda rows, p_set, *_: (np.where(np.arange(rows.n) < 600, 1e-3, 1e-9), np.zeros(rows.n, bool))
     )

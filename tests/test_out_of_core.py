@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from gordan.io.store import HEADER, StoredRows, Writer, check, header
 from gordan.rows import accept, mapped, memory
 from gordan.rows.blocks import Blocks, joined
 from gordan.rows.memory import Dense, Sparse
+from gordan.solve import double_oracle
 
 N, D = 400, 9
 
@@ -217,8 +219,8 @@ def test_norms_are_computed_once(tmp_path):
 
 @pytest.mark.usefixtures("small_files_count_as_large")
 def test_the_game_goes_on_where_the_working_set_does_not_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr("gordan.solve.double_oracle.MAX_REMOTE_ENTRIES", 4 * D)
-    monkeypatch.setattr("gordan.solve.double_oracle.MIN_WORKING_SET", 4)
+    small = replace(double_oracle.TUNING, max_remote_entries=4 * D, min_working_set=4)
+    monkeypatch.setattr(double_oracle, "TUNING", small)
     np.save(tmp_path / "X.npy", X)
     result = gordan.maximize_margin(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, tol=0.3)
     assert result.status == "solved"

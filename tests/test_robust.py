@@ -17,6 +17,7 @@ from gordan.certificates import standalone
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
+from gordan.solve import double_oracle
 
 NORMS = (1, 2, math.inf)
 
@@ -131,8 +132,8 @@ def test_rows_that_outgrow_the_memory_are_played_by_the_robust_perceptron(monkey
     y = X[:, 0] > 0
     X[:, 0] += np.where(y, 0.3, -0.3)
     monkeypatch.setattr("gordan.solve.playing.working_set_limit", lambda *_: 1)
-    for name in ("ALL_ROWS_AT_ONCE", "MAX_VISITED"):  # so that the first round does not end it
-        monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 0)
+    few = replace(double_oracle.TUNING, all_rows_at_once=0, max_visited=0)  # so that the first round does not end it
+    monkeypatch.setattr(double_oracle, "TUNING", few)
     result = gordan.maximize_margin(X, y, robust=0.1, tol=1e-2)
     assert (result.status, result.trace.method) == ("solved", "robust_perceptron")
 

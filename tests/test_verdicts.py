@@ -340,7 +340,7 @@ def test_work_in_vain_is_counted(monkeypatch):
     X, w = rng.standard_normal((20_000, 40)), rng.standard_normal(40)
     y = np.where(X @ w > 0, 1, -1)
     monkeypatch.setattr(finders, "FINDERS", [finder for finder in finders.FINDERS if finder.name == "play"])
-    monkeypatch.setattr(playing, "ROUNDS_BEFORE_DOUBT", 1)
+    monkeypatch.setattr(playing, "TUNING", dataclasses.replace(playing.TUNING, rounds_before_doubt=1))
     problem, budget = Problem.of(X, y), budget_of(None, None, None, None)
     options = MarginOptions(Intercept.FREE, 2.0, None, "auto", 1e-9, None, None)
     rounds = [margin_of(problem, budget, options._replace(work=work)).n_iter for work in (0.0, math.inf)]

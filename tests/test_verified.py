@@ -885,4 +885,4 @@ def test_growing_c_separates_sparse_rows_or_lets_them_cancel(intercept, noise):
     (proposal,) = overlapping.by_least_loss(question, evidence, None)
     assert evidence.offer(proposal) == (noise == 0)
     if noise:
-        assert evidence.upper <= 2 * overlapping.CANCELLED * question.unit_rows.R
+        assert evidence.upper <= 2 * overlapping.TUNING.cancelled * question.unit_rows.R

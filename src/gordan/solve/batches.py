@@ -56,15 +56,15 @@ class Tuning:
     # Numbers in a stack of matrices, of which a thread needs about eight, however many label vectors there are.
     stack_entries: int = 1 << 18
     # Newton steps, and halvings of one step.
-    max_steps: int = overlapping.MAX_STEPS
+    max_steps: int = overlapping.TUNING.max_steps
     max_halvings: int = 12
     # Columns from which the matrices of a stack are factorized one by one, by Cholesky's method: below, elimination on the whole
     # stack is faster.
     min_cholesky_columns: int = 32
     # What is added to the diagonal of the equations, relative to it, so that they are never singular.
-    ridge: float = overlapping.RIDGE
+    ridge: float = overlapping.TUNING.ridge
     # Weights below this share of the largest count as 0.
-    light: float = overlapping.NEGLIGIBLE_NEWTON_WEIGHT
+    light: float = overlapping.TUNING.negligible_newton_weight
     # A step for a loss is the last if its predicted gain is at most this share of the tolerance: the next would square the gap.
     gain_share: float = 0.1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,28 +22,39 @@ from gordan.solve.cancelling import few_rows
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
 from gordan.solve.recession import MAX_ROUNDS, SAME_SPAN, Recession, decided_at_once
 
-# benchmarks/overlap.py times what these constants decide.
 
-# Copies of the strict rows, in coordinates of the cone, that exist at a time.
-COPIES = 4
-# Rows of the working set: this many per dimension of the cone, and at least MIN_ROWS.
-ROWS_PER_COLUMN, MIN_ROWS = 6, 200
-# Steps to the centre. Two or three are needed, and only where one step from the known vector leaves most coefficients undecided.
-MAX_CENTRING_STEPS = 30
-# Steps for one coefficient before a linear program is asked; up to ten are needed.
-MAX_STEPS = 25
-# Share of the way to the boundary that a step goes, and the Newton decrement at which a vector is central enough.
-STEP_TO_BOUNDARY, CENTRAL = 0.9, 10.0
-# A negative weight below this share of the largest may be rounding: the coefficient hardly has one sign.
-NEARLY_ZERO = 1e-9
-# Projections for all coefficients at once, and how often rows are added in between: they leave one coefficient in forty to steps
-# of its own.
-MAX_PROJECTIONS, MAX_RETRIES = 300, 5
-# Share of its largest possible value by which every weight of a combination is kept above 0.
-WEIGHT_FLOOR = 0.01
-# While at most FEW_OPEN coefficients are undecided, they are checked after every fourth projection only, since a check costs
-# more.
-FEW_OPEN, PROJECTIONS_PER_CHECK = 8, 4
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the search for the coefficients that diverge; `benchmarks/overlap.py` times what they decide."""
+
+    # Copies of the strict rows, in coordinates of the cone, that exist at a time.
+    copies: int = 4
+    # Rows of the working set: this many per dimension of the cone, and at least `min_rows`.
+    rows_per_column: int = 6
+    min_rows: int = 200
+    # Steps to the centre. Two or three are needed, and only where one step from the known vector leaves most coefficients
+    # undecided.
+    max_centring_steps: int = 30
+    # Steps for one coefficient before a linear program is asked; up to ten are needed.
+    max_steps: int = 25
+    # Share of the way to the boundary that a step goes, and the Newton decrement at which a vector is central enough.
+    step_to_boundary: float = 0.9
+    central: float = 10.0
+    # A negative weight below this share of the largest may be rounding: the coefficient hardly has one sign.
+    nearly_zero: float = 1e-9
+    # Projections for all coefficients at once, and how often rows are added in between: they leave one coefficient in forty to
+    # steps of its own.
+    max_projections: int = 300
+    max_retries: int = 5
+    # Share of its largest possible value by which every weight of a combination is kept above 0.
+    weight_floor: float = 0.01
+    # While at most `few_open` coefficients are undecided, they are checked after every fourth projection only, since a check
+    # costs more.
+    few_open: int = 8
+    projections_per_check: int = 4
+
+
+TUNING = Tuning()
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -112,7 +124,7 @@ class _KnownSigns:
 def _fits_memory_and_time(found: Recession, strict: Array) -> bool:
     """Return whether floats and linear programs fit into the memory and the time that are left."""
     cells, deadline = len(strict) * found.dimension, found.cone.deadline
-    fitting = found.cone.scalable and fits(8 * COPIES * cells)
+    fitting = found.cone.scalable and fits(8 * TUNING.copies * cells)
     return fitting and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
 
 
@@ -163,7 +175,7 @@ class _FromCentre:
         F = F if len(strict) == F.shape[0] else F[strict]
         self.G = dense(F if self.full else F @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
-        few = max(MIN_ROWS, ROWS_PER_COLUMN * self.Q.shape[1])
+        few = max(TUNING.min_rows, TUNING.rows_per_column * self.Q.shape[1])
         self._hold(np.arange(len(self.G)) if len(self.G) <= few else np.sort(np.argsort(self.G @ c, kind="stable")[:few]))
         self.centre = c / np.linalg.norm(c)
         self.inside: dict[int, Array] = {}
@@ -197,7 +209,7 @@ class _FromCentre:
     def _to_centre(self) -> None:
         """Move c near the minimum of -Σ log G_i·c + m|c|²/2 over the m rows of the working set, if that is inside for all."""
         c, m = self.centre, len(self.rows)
-        for _ in range(MAX_CENTRING_STEPS):
+        for _ in range(TUNING.max_centring_steps):
             metric = self._metric(c)
             if metric is None:
                 return
@@ -206,8 +218,8 @@ class _FromCentre:
             H = M.T @ M
             H.flat[:: len(H) + 1] += m
             step = -solved(factorized(H), gradient)
-            c = c + min(1.0, STEP_TO_BOUNDARY / max(STEP_TO_BOUNDARY, -float(np.min(M @ step)))) * step
-            if -float(gradient @ step) < CENTRAL:
+            c = c + min(1.0, TUNING.step_to_boundary / max(TUNING.step_to_boundary, -float(np.min(M @ step)))) * step
+            if -float(gradient @ step) < TUNING.central:
                 break
         self.centre = c if (self.G @ c > 0).all() else self.centre
 
@@ -221,7 +233,7 @@ class _FromCentre:
             self._to_centre()
             local = self._local()
         sign = np.sign(self.centre)
-        for _ in range(MAX_RETRIES):
+        for _ in range(TUNING.max_retries):
             if local is None or not len(open_):
                 return
             M, D, (lower, scale) = local
@@ -262,14 +274,14 @@ class _FromCentre:
     def _by_steps(self, j: int, sign: int) -> Any:
         """Return True, or a vector of C with the other sign, by steps of affine scaling; None if neither is proved."""
         target, c = sign * self.Q[j], self.inside.get(j, self.centre)
-        for _ in range(MAX_STEPS):
+        for _ in range(TUNING.max_steps):
             metric = self._metric(c)
             if metric is None:
                 return None
             M, D = metric
             u = solved(factorized(M.T @ M), target)
             v = M @ u
-            rounding = NEARLY_ZERO * np.max(v)
+            rounding = TUNING.nearly_zero * np.max(v)
             if np.min(v) >= -rounding:
                 return self._proved_same(j, sign, D * np.where(v > (0 if np.min(v) >= 0 else rounding), v, 0.0))
             steepness = (self.G @ u) / (self.G @ c)  # of all rows
@@ -281,7 +293,7 @@ class _FromCentre:
                 return None
             sooner = np.flatnonzero(steepness > np.max(v))
             self._add_rows(sooner[np.argsort(-steepness[sooner], kind="stable")])
-            c = c - (STEP_TO_BOUNDARY / steepest) * u
+            c = c - (TUNING.step_to_boundary / steepest) * u
             c /= np.linalg.norm(c)
         return None
 
@@ -374,19 +386,19 @@ def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Arr
     """
     m, c = len(V), V.sum(axis=0)
     height = c @ T
-    floor, open_ = WEIGHT_FLOOR * height / m, np.flatnonzero(height > 0)
+    floor, open_ = TUNING.weight_floor * height / m, np.flatnonzero(height > 0)
     # vectors are stored as rows here, for the cache
     V32, C32 = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32)
     t, up = (np.ascontiguousarray(part[:, open_].T, dtype=np.float32) for part in (T - np.outer(c, floor), T / height))
     before = np.maximum(t @ C32, 0)
     q, pace = before.copy(), np.ones(len(open_))
     same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
-    for left in range(MAX_PROJECTIONS)[::-1]:
+    for left in range(TUNING.max_projections)[::-1]:
         if not len(open_):
             break
         r = t - q @ V32
         after = r @ C32
-        checking = len(open_) > FEW_OPEN or left % PROJECTIONS_PER_CHECK == 0
+        checking = len(open_) > TUNING.few_open or left % TUNING.projections_per_check == 0
         least = np.maximum(np.max(after, axis=1), 0) if checking else None
         after += q
         if least is not None:

@@ -23,8 +23,8 @@ DEPENDENT_ROW = 1e-12
 GRAM_SCORE_ROUNDING = 1e-15
 # Added to products within a group, which changes no p: affinely independent rows become linearly independent.
 SHIFT = 1.0
-# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `restricted.ZERO_SCORES`, by
-# which the hulls are said to meet, since here it follows only that more steps are not worthwhile.
+# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0). It is larger than `zero_scores` of
+# `restricted`, by which the hulls are said to meet, since here it follows only that more steps are not worthwhile.
 NEGLIGIBLE_SCORES = 1e-12
 # What it costs to remove a row, by the square of the rows below it, and to add the column of a row that has moved to a right-hand
 # side: both loops jump from row to row in memory.

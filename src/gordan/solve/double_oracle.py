@@ -24,58 +24,82 @@ from gordan.methods.registry import Guarantee, InnerGames, Limits, Method, check
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import ZERO_NORM, PNormGame
-from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, Equilibrium, FeasibleSet, Gram, Restricted, RowProducts, Stalled
+from gordan.solve.restricted import TUNING as GAMES
+from gordan.solve.restricted import Equilibrium, FeasibleSet, Gram, Restricted, RowProducts, Stalled
 from gordan.solve.screening import idle
 from gordan.solve.sup_norm import SupNormGame
 
-# benchmarks/compare.py and order.py time what these constants decide.
 
-# The first working set. Dense rows are all in it up to this many; sparse rows, where they are hardly more than columns, up to
-# this many entries.
-ALL_ROWS_AT_ONCE, ALL_ENTRIES_AT_ONCE = 500, 1 << 23
-# Coordinate ascent over all rows guesses it, unless there are more entries than this times d² (dense: more rows than this times
-# d): then few rows matter, and the lowest scores find them.
-MAX_VISITED = 100
-# A random sample of the rows is played first, for at most MAX_SAMPLE_ROUNDS, where there is time for this many passes over it.
-SAMPLE_PASSES, MAX_SAMPLE_ROUNDS = 20.0, 50
-# Entries of the working set, and of the sample, where the rows are not in memory: 256 MB each.
-MAX_REMOTE_ENTRIES = 1 << 25
-# Rows of the working set, at least, that are kept from round to round and that there is room for where rows are not in memory.
-MIN_WORKING_SET = 200
-# Rows of lowest score that the working set begins with, and that are added in a round, at least.
-MIN_ADDED_ROWS = 100
-# Rows of the first working set for a linear program (p = ∞), whose cost grows faster with them.
-MAX_PROGRAM_ROWS = 1000
-# Rows of the first working set from which a game takes a second or more where classes overlap.
-LARGE_GAME = 3000
-# Rows of each group that are left free, where there are many, when the others are held at their caps.
-MAX_FREE_ROWS = 300
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the method; `benchmarks/compare.py` and `order.py` time what they decide."""
 
-# The game on the working set. It is solved to this share of the tolerance, so that the gap is due to the other rows.
-INNER_SHARE = 0.3
-# The working set is so small that this many of its Gram matrices can be computed in time.
-GRAMS_IN_TIME = 2.0
-# Sparse rows, more than this and fewer than columns, are solved by products with them first. These may cost as much as the Gram
-# matrix and its factors would, in multiplications for each entry of the one and of the others.
-MIN_PRODUCT_ROWS, GRAM_COST, FACTOR_COST = 200, 1.0, 0.1
-# Where a Gram matrix does not fit, products may cost this many multiplications for each entry of the working set.
-MAX_PRODUCTS_PER_ENTRY = 20_000.0
-# Rounds in which ‖Aᵀp‖ does not fall although rows are added, before rounding is taken for the reason.
-MAX_STALLED = 10
+    # The first working set. Dense rows are all in it up to this many; sparse rows, where they are hardly more than columns, up to
+    # this many entries.
+    all_rows_at_once: int = 500
+    all_entries_at_once: int = 1 << 23
+    # Coordinate ascent over all rows guesses it, unless there are more entries than this times d² (dense: more rows than this
+    # times d): then few rows matter, and the lowest scores find them.
+    max_visited: int = 100
+    # A random sample of the rows is played first, for at most `max_sample_rounds`, where there is time for this many passes over
+    # it.
+    sample_passes: float = 20.0
+    max_sample_rounds: int = 50
+    # Entries of the working set, and of the sample, where the rows are not in memory: 256 MB each.
+    max_remote_entries: int = 1 << 25
+    # Rows of the working set, at least, that are kept from round to round and that there is room for where rows are not in
+    # memory.
+    min_working_set: int = 200
+    # Rows of lowest score that the working set begins with, and that are added in a round, at least.
+    min_added_rows: int = 100
+    # Rows of the first working set for a linear program (p = ∞), whose cost grows faster with them.
+    max_program_rows: int = 1000
+    # Rows of the first working set from which a game takes a second or more where classes overlap.
+    large_game: int = 3000
+    # Rows of each group that are left free, where there are many, when the others are held at their caps.
+    max_free_rows: int = 300
 
-# Coordinate ascent, which guesses the support of p. It ends after this many epochs, or with one in which at most this share of
-# the rows visited reach a bound or leave one.
-MAX_EPOCHS, QUIET_SHARE = 60, 0.004
-# With more rows per column than this more rows keep weight than can be independent, and further epochs do not show which.
-MANY_ROWS_PER_COLUMN, EPOCHS_FOR_MANY_ROWS = 10, 20
-# Epochs after each of which a free intercept is adjusted.
-EPOCHS_PER_STAGE = 4
-# Under caps there are at most ten stages of two epochs. After each stage the total that the caps are made for is multiplied by a
-# power of Σx over it, at first the square. The power is doubled while the logarithm of that ratio remains above MAX_LAG of what
-# it was, and the total changes by a factor of at most e^MAX_CHANGE. (4,600 rows of 57 entries with a penalized intercept then
-# take six rounds of the game, and forty with squares alone.) The stages end when the ratio is 1 up to EVEN and an epoch is quiet.
-CAPPED_STAGES, EPOCHS_PER_CAPPED_STAGE = 10, 2
-EVEN, MAX_LAG, MAX_POWER, MAX_CHANGE = 5e-4, 0.7, 16.0, 5.5
+    # The game on the working set. It is solved to this share of the tolerance, so that the gap is due to the other rows.
+    inner_share: float = 0.3
+    # The working set is so small that this many of its Gram matrices can be computed in time.
+    grams_in_time: float = 2.0
+    # Sparse rows, more than this and fewer than columns, are solved by products with them first. These may cost as much as the
+    # Gram matrix and its factors would, in multiplications for each entry of the one and of the others.
+    min_product_rows: int = 200
+    gram_cost: float = 1.0
+    factor_cost: float = 0.1
+    # Where a Gram matrix does not fit, products may cost this many multiplications for each entry of the working set.
+    max_products_per_entry: float = 20_000.0
+    # Rounds in which ‖Aᵀp‖ does not fall although rows are added, before rounding is taken for the reason.
+    max_stalled: int = 10
+
+
+@dataclass(frozen=True)
+class AscentTuning:
+    """Constants of coordinate ascent, which guesses the support of p."""
+
+    # It ends after this many epochs, or with one in which at most this share of the rows visited reach a bound or leave one.
+    max_epochs: int = 60
+    quiet_share: float = 0.004
+    # With more rows per column than this more rows keep weight than can be independent, and further epochs do not show which.
+    many_rows_per_column: int = 10
+    epochs_for_many_rows: int = 20
+    # Epochs after each of which a free intercept is adjusted.
+    epochs_per_stage: int = 4
+    # Under caps there are at most ten stages of two epochs. After each stage the total that the caps are made for is multiplied
+    # by a power of Σx over it, at first the square. The power is doubled while the logarithm of that ratio remains above
+    # `max_lag` of what it was, and the total changes by a factor of at most e^`max_change`. (4,600 rows of 57 entries with a
+    # penalized intercept then take six rounds of the game, and forty with squares alone.) The stages end when the ratio is 1 up
+    # to `even` and an epoch is quiet.
+    capped_stages: int = 10
+    epochs_per_capped_stage: int = 2
+    even: float = 5e-4
+    max_lag: float = 0.7
+    max_power: float = 16.0
+    max_change: float = 5.5
+
+
+TUNING, ASCENT = Tuning(), AscentTuning()
 
 
 @register(
@@ -106,7 +130,7 @@ def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> 
         return DoubleOracle(Game(rows, p_set, p0, norm=p), seed=seed)
 
     def within(form: DoubleOracle, limits: Limits) -> Form:
-        tol = min(1e-4, max(1e-10, INNER_SHARE * limits.tol))
+        tol = min(1e-4, max(1e-10, TUNING.inner_share * limits.tol))
         return replace(form, deadline=limits.deadline, tol=tol, doubt=limits.doubt)
 
     guarantee = Guarantee("the bracket closes after finitely many rounds")
@@ -197,7 +221,7 @@ class DoubleOracle:
     def max_size(self) -> int:
         """The largest size of the working set."""
         most = min(self.game.rows.n, max_working_set(self.game.rows, self.n_groups))
-        return max(2 * self.n_groups, self.deadline.largest(most, lambda m: GRAMS_IN_TIME * self._gram_seconds(m, m)))
+        return max(2 * self.n_groups, self.deadline.largest(most, lambda m: TUNING.grams_in_time * self._gram_seconds(m, m)))
 
     def _gram_seconds(self, new: int, m: int) -> float:
         """Predict the seconds for the products of `new` rows with m rows, which include them; 0 where these are not formed."""
@@ -213,19 +237,19 @@ class DoubleOracle:
     def _solved_by_products(self, m: int) -> bool:
         """Return whether a working set of m rows is solved by products with them sooner than by their Gram matrix."""
         rows = self.game.rows
-        return self.game.norm == 2 and rows.sparse and rows.d > m > MIN_PRODUCT_ROWS
+        return self.game.norm == 2 and rows.sparse and rows.d > m > TUNING.min_product_rows
 
     # ---- the first working set ------------------------------------------------------------------------------------------
 
     def start(self) -> State:
         """Return the first p: by coordinate ascent over all rows, or, where these are many, by a sample or the lowest rows."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
-        if norm == 2 and rows.is_array and rows.n <= ALL_ROWS_AT_ONCE:
+        if norm == 2 and rows.is_array and rows.n <= TUNING.all_rows_at_once:
             return self._all_rows()
-        if rows.in_memory and (rows.entries <= MAX_VISITED * rows.d**2 or capped):
+        if rows.in_memory and (rows.entries <= TUNING.max_visited * rows.d**2 or capped):
             return self._from_ascent()
-        first = max(MIN_ADDED_ROWS, rows.d if norm < math.inf else 0)
-        seconds = SAMPLE_PASSES * self.deadline.pace.entry * rows.entries * self._sample_size / rows.n
+        first = max(TUNING.min_added_rows, rows.d if norm < math.inf else 0)
+        seconds = TUNING.sample_passes * self.deadline.pace.entry * rows.entries * self._sample_size / rows.n
         if not capped and rows.n > 2 * self._sample_size and self.deadline.affords(seconds):
             inside, p = self._from_sample()
             scores = p
@@ -261,15 +285,15 @@ class DoubleOracle:
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
         p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
         inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
-        if self.doubt is not None and len(inside) > LARGE_GAME:
+        if self.doubt is not None and len(inside) > TUNING.large_game:
             lower = self.game.p_set.lowest(rows.scores(rows.combine(p)))
-            if lower <= 0 and self.doubt(game_multiplications(rows, min(len(inside), MAX_WORKING_SET))):
+            if lower <= 0 and self.doubt(game_multiplications(rows, min(len(inside), GAMES.max_working_set))):
                 raise Pointless
-        few_entries = rows.n <= 2 * rows.d and rows.entries <= ALL_ENTRIES_AT_ONCE
-        if norm == 2 and len(inside) > MIN_PRODUCT_ROWS and rows.sparse and few_entries:
+        few_entries = rows.n <= 2 * rows.d and rows.entries <= TUNING.all_entries_at_once
+        if norm == 2 and len(inside) > TUNING.min_product_rows and rows.sparse and few_entries:
             inside = np.arange(rows.n)  # scoring all rows costs no more than a step on the face
         scores = rows.scores(rows.combine(p)) if capped else p
-        most = min(self.max_size, MAX_PROGRAM_ROWS) if norm == math.inf else self.max_size
+        most = min(self.max_size, TUNING.max_program_rows) if norm == math.inf else self.max_size
         if len(inside) > most and not self._solved_by_products(len(inside)):
             if capped:  # rows outside must be at a bound, and those at their caps must leave mass to the working set
                 p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
@@ -283,7 +307,7 @@ class DoubleOracle:
         """The size of the random sample: a solution for m rows is violated by about d n/m of the others, for d√n by some √n."""
         rows = self.game.rows
         best = max(1000, int(rows.d * math.sqrt(rows.n)))
-        best = best if rows.in_memory else min(best, max(1000, MAX_REMOTE_ENTRIES * rows.n // rows.entries))
+        best = best if rows.in_memory else min(best, max(1000, TUNING.max_remote_entries * rows.n // rows.entries))
         return max(2 * self.n_groups, largest(best, lambda m: _copied_bytes(rows, min(m, rows.n))))
 
     def _from_sample(self) -> tuple[Array, Array]:
@@ -295,7 +319,7 @@ class DoubleOracle:
         p_set = _without_caps(self.game.p_set, sample)
         part = DoubleOracle(Game(rows.take(sample), p_set, p_set.centre, norm=self.game.norm), self.tol, self.seed, self.deadline)
         state = part.start()
-        for t in range(1, MAX_SAMPLE_ROUNDS + 1):
+        for t in range(1, TUNING.max_sample_rounds + 1):
             state, played = part.round(state, t)
             if played.finished or state.stalled > 1 or self.deadline.passed:  # rows of a sample are no reason to go on
                 break
@@ -331,7 +355,7 @@ class DoubleOracle:
             members = self.groups == g
             held = np.flatnonzero(members & ~chosen & (p > 0))
             # a tenth of the mass is left to the working set, or less where that would take too many rows
-            share = min(0.1, MAX_FREE_ROWS * float(np.mean(self.caps[members])) / self.game.p_set.mass)
+            share = min(0.1, TUNING.max_free_rows * float(np.mean(self.caps[members])) / self.game.p_set.mass)
             order, fit = fill_order(scores[held], self.caps[held], (1 - share) * self.game.p_set.mass, "right")
             chosen[held[order[fit:]]] = True
             left = self.game.p_set.mass - float(self.caps[held[order[:fit]]].sum())
@@ -373,7 +397,7 @@ class DoubleOracle:
             return found.scores[np.argsort(inside)]
         if not rows.reduces or self.game.p_set.caps is not None:
             return rows.scores(w)
-        count = max(MIN_ADDED_ROWS, int(np.count_nonzero(found.p))) + len(inside)
+        count = max(TUNING.min_added_rows, int(np.count_nonzero(found.p))) + len(inside)
         lowest, values = rows.lowest(w, count, halves)
         scores = np.empty(rows.n)
         for g in range(self.n_groups):
@@ -405,10 +429,10 @@ class DoubleOracle:
         wrong = np.flatnonzero(outside & np.where(p > 0, slack > noise, slack < -noise))
         stalled = state.stalled + 1 if square >= (1 - 1e-12) * state.square else 0
         state = state._replace(p=p, gram=gram, square=min(square, state.square), stalled=stalled)
-        if not len(wrong) or square <= ZERO_NORM**2 or stalled > MAX_STALLED:
+        if not len(wrong) or square <= ZERO_NORM**2 or stalled > TUNING.max_stalled:
             # an answer that is not settled is tried once more, from where it ended
             return state, found.settled or square <= ZERO_NORM**2 or stalled > 0
-        count = max(MIN_ADDED_ROWS, int(np.count_nonzero(found.p)))
+        count = max(TUNING.min_added_rows, int(np.count_nonzero(found.p)))
         if len(wrong) > count:
             wrong = np.sort(wrong[np.argpartition(-np.abs(slack[wrong]), count)[:count]])
         # rows at a bound that are well clear of the level are dropped: if one is needed again, that costs one more round. While
@@ -418,7 +442,7 @@ class DoubleOracle:
         kept = np.flatnonzero(distance <= 0.1 * square) if stalled == 0 else np.arange(len(inside))
         kept = kept[np.argsort(distance[kept], kind="stable")]
         least = int(np.count_nonzero(free))  # free rows must stay, since rows outside are at a bound
-        kept = kept[: max(MIN_WORKING_SET, 4 * rows.d, least)]
+        kept = kept[: max(TUNING.min_working_set, 4 * rows.d, least)]
         if self.game.p_set.caps is not None:
             wrong = np.setdiff1d(self._with_enough_capacity(np.concatenate((inside[kept], wrong)), p, scores), inside[kept])
         kept = np.sort(kept[: max(self.max_size - len(wrong), least)])
@@ -490,9 +514,9 @@ class DoubleOracle:
     def _by_products(self, working: WorkingSet, squares: Array) -> GameSolution | None:
         """Solve by products with the rows; return None if these are so ill-conditioned that a Gram matrix would cost less."""
         m, entries = working.rows.n, working.rows.entries
-        budget = game_multiplications(working.rows, m) if m <= MAX_WORKING_SET else math.inf
+        budget = game_multiplications(working.rows, m) if m <= GAMES.max_working_set else math.inf
         if not self._solved_by_products(m):
-            budget = min(budget, MAX_PRODUCTS_PER_ENTRY * entries)
+            budget = min(budget, TUNING.max_products_per_entry * entries)
         products = RowProducts(working.rows, squares, budget, self.deadline)
         game = Restricted(products, working.allowed, *working.outside(), self.game.rows.d, self.deadline)
         try:
@@ -520,7 +544,7 @@ class DoubleOracle:
 
 def game_multiplications(rows: Rows, m: int) -> float:
     """Return about how many multiplications the Gram matrix of m of these rows and its factors take."""
-    return GRAM_COST * m * m * rows.entries / rows.n + FACTOR_COST * float(m) ** 3
+    return TUNING.gram_cost * m * m * rows.entries / rows.n + TUNING.factor_cost * float(m) ** 3
 
 
 # ---- the size of a working set ------------------------------------------------------------------------------------------
@@ -528,16 +552,16 @@ def game_multiplications(rows: Rows, m: int) -> float:
 
 def max_working_set(rows: Rows, n_groups: int) -> int:
     """Return the largest size of a working set of these rows that fits in memory."""
-    most = MAX_WORKING_SET
+    most = GAMES.max_working_set
     if not rows.in_memory:
-        most = min(most, max(MIN_WORKING_SET, MAX_REMOTE_ENTRIES * rows.n // rows.entries))
+        most = min(most, max(TUNING.min_working_set, TUNING.max_remote_entries * rows.n // rows.entries))
     return max(2 * n_groups, largest(most, lambda m: _working_set_bytes(rows, min(m, rows.n))))
 
 
 def working_set_limit(rows: Rows, n_groups: int) -> int | None:
     """Return the number of free rows from which other methods must take over; None if the working set can grow."""
     most = max_working_set(rows, n_groups)
-    limited = most < min(rows.n, MAX_WORKING_SET)  # memory is short
+    limited = most < min(rows.n, GAMES.max_working_set)  # memory is short
     # sparse rows with more columns than the working set has rows need no Gram matrix
     bounded = limited and rows.d <= most if rows.sparse else limited or not rows.in_memory
     return most if bounded else None
@@ -550,7 +574,7 @@ def _copied_bytes(rows: Rows, m: int) -> float:
 
 def _working_set_bytes(rows: Rows, m: int) -> float:
     """Return the bytes of a working set of m rows with the matrices that are made of its Gram matrix."""
-    return 8.0 * GRAMS * m * m + _copied_bytes(rows, m)
+    return 8.0 * GAMES.grams * m * m + _copied_bytes(rows, m)
 
 
 # ---- coordinate ascent --------------------------------------------------------------------------------------------------
@@ -581,7 +605,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
             ascent.intercept = Offset(signs_of_column, column, offset)
         stats = ascent.run_epochs(epochs, seed=seed + stage, quiet=enough)
         offset += column * float(ascent.w[-1])
-        quiet = stats.turned <= QUIET_SHARE
+        quiet = stats.turned <= ASCENT.quiet_share
         total = None if total is None else total.after(float(ascent.x.sum()), quiet)
         if quiet if total is None else total.settled:
             break
@@ -592,9 +616,9 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
 def _schedule(rows: Rows, free: bool, capped: bool) -> tuple[int, int, float]:
     """Return the number of stages, the epochs of each, and the share of turned rows after which a stage ends."""
     if capped:
-        return CAPPED_STAGES, EPOCHS_PER_CAPPED_STAGE, -1.0
-    epochs = EPOCHS_FOR_MANY_ROWS if rows.n > MANY_ROWS_PER_COLUMN * rows.d else MAX_EPOCHS
-    return (-(-epochs // EPOCHS_PER_STAGE), EPOCHS_PER_STAGE, -1.0) if free else (1, epochs, QUIET_SHARE)
+        return ASCENT.capped_stages, ASCENT.epochs_per_capped_stage, -1.0
+    epochs = ASCENT.epochs_for_many_rows if rows.n > ASCENT.many_rows_per_column * rows.d else ASCENT.max_epochs
+    return (-(-epochs // ASCENT.epochs_per_stage), ASCENT.epochs_per_stage, -1.0) if free else (1, epochs, ASCENT.quiet_share)
 
 
 def _cap(ascent: Ascent, caps: Array, column: float, signs_of_column: Array | None) -> None:
@@ -621,11 +645,11 @@ class Total(NamedTuple):
     def after(self, found: float, quiet: bool) -> Total:
         """Return the total moved towards what x adds up to, unless it is settled; `quiet` tells whether x hardly changes."""
         excess = math.log(max(found / self.value, 1e-6))
-        if quiet and abs(excess) <= EVEN:
+        if quiet and abs(excess) <= ASCENT.even:
             return Total(self.value, excess, self.power, settled=True)
-        lags = excess * self.excess > 0 and abs(excess) > max(EVEN, MAX_LAG * abs(self.excess))
-        power = min(2 * self.power, MAX_POWER) if lags else 2.0
-        return Total(self.value * math.exp(min(MAX_CHANGE, max(-MAX_CHANGE, power * excess))), excess, power)
+        lags = excess * self.excess > 0 and abs(excess) > max(ASCENT.even, ASCENT.max_lag * abs(self.excess))
+        power = min(2 * self.power, ASCENT.max_power) if lags else 2.0
+        return Total(self.value * math.exp(min(ASCENT.max_change, max(-ASCENT.max_change, power * excess))), excess, power)
 
 
 def _distributed(x: Array, scores: Array, caps: Array | None, p_set: Simplex) -> tuple[Array, Array]:

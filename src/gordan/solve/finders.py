@@ -139,7 +139,7 @@ def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
 def _dense_and_many(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows are several times as many as columns, and nobody watches the play that this may spare."""
     n, d, norm = question.counted.X.n, question.counted.X.d, question.margin.norm
-    many = question.rows.is_array and n >= separation.DOUBTFUL_ROWS_PER_COLUMN * d and norm == 2
+    many = question.rows.is_array and n >= separation.TUNING.doubtful_rows_per_column * d and norm == 2
     return many and overlapping.applies(question) and _may_run_before_play(question, evidence)
 
 
@@ -153,7 +153,7 @@ def _sparse_of_many_columns(question: Question, evidence: Evidence) -> bool:
 
 def _sparse_and_likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """Return whether sparse rows are several times as many as columns, and nobody watches the play that this may spare."""
-    many = question.counted.X.n >= overlapping.ROWS_PER_COLUMN * question.counted.X.d
+    many = question.counted.X.n >= overlapping.TUNING.rows_per_column * question.counted.X.d
     return many and _sparse(question, evidence) and _may_run_before_play(question, evidence)
 
 
@@ -193,7 +193,7 @@ def _playable(question: Question, evidence: Evidence) -> bool:
 def _decided_by_one_game(question: Question, evidence: Evidence) -> bool:
     """Return whether dense rows, more than columns, all fit the working set: one game decides sooner than epochs of ascent."""
     rows = question.rows
-    return rows.is_array and rows.d < rows.n <= double_oracle.ALL_ROWS_AT_ONCE and _playable(question, evidence)
+    return rows.is_array and rows.d < rows.n <= double_oracle.TUNING.all_rows_at_once and _playable(question, evidence)
 
 
 def _suits_ascent(question: Question, evidence: Evidence) -> bool:
@@ -203,7 +203,7 @@ def _suits_ascent(question: Question, evidence: Evidence) -> bool:
 def _nearly_separable(question: Question, evidence: Evidence) -> bool:
     """Return whether one game decides, or a plane has few rows on its wrong side, and not so many rows that samples overlap."""
     rows = question.rows
-    few_wrong = evidence.hints.broken <= MAX_WRONG_SHARE and rows.entries <= double_oracle.MAX_VISITED * rows.d**2
+    few_wrong = evidence.hints.broken <= MAX_WRONG_SHARE and rows.entries <= double_oracle.TUNING.max_visited * rows.d**2
     few_wrong = few_wrong and not evidence.hints.cancelled
     return _decided_by_one_game(question, evidence) or (few_wrong and _playable(question, evidence))
 
@@ -213,7 +213,7 @@ def _hessian_fits(question: Question) -> bool:
     d, play = question.problem.X.d, question.play
     if not play.auto or play.checkpoint is not None or question.margin.norm != 2:
         return False
-    return d <= MAX_HESSIAN_COLUMNS and fits(8 * playing.COPIES * d * d)
+    return d <= MAX_HESSIAN_COLUMNS and fits(8 * playing.TUNING.copies * d * d)
 
 
 def _suits_proximal_newton(question: Question, evidence: Evidence) -> bool:

@@ -22,7 +22,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.rows import Rows, stored
 from gordan.solve.separation import (
-    MAX_DENSE_ENTRIES,
+    TUNING,
     by_ascent,
     by_interior_point,
     suits_exact_arithmetic,
@@ -92,7 +92,7 @@ def scaled_question(question: Question) -> ScaledQuestion | None:
     problem, exists = question.counted, question.margin.intercept.exists
     X = problem.X
     rows = Rows(problem.storage, np.ones(X.n, np.int8), constant=exists)
-    if not rows.in_memory or X.n * rows.d > MAX_DENSE_ENTRIES:
+    if not rows.in_memory or X.n * rows.d > TUNING.max_dense_entries:
         return None
     entries, norms = problem.storage.plain(), X.norms
     suspect = _suspect_columns(entries, float(np.max(norms, initial=0.0)))

@@ -25,26 +25,37 @@ from gordan.errors import BeyondFloats
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Cost, Proposal, Question
 from gordan.rows import Rows, nonzero
-from gordan.solve.playing import BRACKET_SHARE
+from gordan.solve.playing import TUNING as PLAYING
 from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
-# benchmarks/gpu.py times what these constants decide.
 
-# Rows of each group that the working set begins with, and that are added in a round at most: this many per column, and at least
-# MIN_ROWS.
-ROWS_PER_COLUMN, MIN_ROWS = 32, 512
-# Entries of the working set: a step reads them a few times, and a pass over all rows reads more.
-MAX_ENTRIES = 1 << 26
-# Games, steps in one game, and the share of the way to the boundary that a step goes.
-MAX_GAMES, MAX_STEPS, STEP_TO_BOUNDARY = 60, 60, 0.995
-# The next game is solved to this share of the width of the bracket, within these bounds.
-INNER_SHARE, LOOSEST, TIGHTEST = 0.05, 0.03, 1e-13
-# Games without progress, each solved more exactly than the last, before rounding is taken for the reason.
-MAX_STALLED = 2
-# The hulls are taken to meet where ‖Aᵀp‖ is at most this, for rows of norm at most 1: the search ends. It is smaller than
-# `playing.UPPER_IN_DOUBT`, at which a play asks other finders.
-HULLS_MEET = 1e-7
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the search; `benchmarks/gpu.py` times what they decide."""
+
+    # Rows of each group that the working set begins with, and that are added in a round at most: this many per column, and at
+    # least `min_rows`.
+    rows_per_column: int = 32
+    min_rows: int = 512
+    # Entries of the working set: a step reads them a few times, and a pass over all rows reads more.
+    max_entries: int = 1 << 26
+    # Games, steps in one game, and the share of the way to the boundary that a step goes.
+    max_games: int = 60
+    max_steps: int = 60
+    step_to_boundary: float = 0.995
+    # The next game is solved to this share of the width of the bracket, within these bounds.
+    inner_share: float = 0.05
+    loosest: float = 0.03
+    tightest: float = 1e-13
+    # Games without progress, each solved more exactly than the last, before rounding is taken for the reason.
+    max_stalled: int = 2
+    # The hulls are taken to meet where ‖Aᵀp‖ is at most this, for rows of norm at most 1: the search ends. It is smaller than
+    # `playing.TUNING.upper_in_doubt`, at which a play asks other finders.
+    hulls_meet: float = 1e-7
+
+
+TUNING = Tuning()
 
 
 class DeviceEquilibrium(NamedTuple):
@@ -87,9 +98,9 @@ class Interior:
         scores = self._scores(w)
         levels = [float(2 * scores[group].min() - scores[group].mean()) - 1e-9 for group in self.groups]
         slack = self._less(scores, levels)
-        for _ in range(MAX_STEPS):
+        for _ in range(TUNING.max_steps):
             gap = float((p * slack).sum())
-            if gap <= tol * dot(v, v) or math.sqrt(dot(v, v)) <= HULLS_MEET or deadline.passed:
+            if gap <= tol * dot(v, v) or math.sqrt(dot(v, v)) <= TUNING.hulls_meet or deadline.passed:
                 break
             centre, off = gap / self.rows.n, w - v
             factors = self._factors(p / slack)
@@ -157,20 +168,20 @@ class Interior:
 def _step_length(x: Any, step: Any) -> float:
     """Return the share of the step, at most 1, that leaves x > 0."""
     least = float((step / x).min())
-    return min(1.0, -STEP_TO_BOUNDARY / least) if least < 0 else 1.0
+    return min(1.0, -TUNING.step_to_boundary / least) if least < 0 else 1.0
 
 
 def by_nearest_points(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
     """Propose the best w and p of games on a working set, when the bracket in floats is narrow enough and at the end.
 
     Where only the sign is asked for, the search ends when w separates or the hulls meet. Each game costs a pass and at most
-    MAX_STEPS systems of d equations.
+    `TUNING.max_steps` systems of d equations.
     """
     with suppress(BeyondFloats):  # products in float64 overflow or underflow: other finders decide, or report it
         if question.radius > 0:
             search = _PointSearch(question, evidence)
             yield from search.proposals()
-            if search.best.upper <= HULLS_MEET and not question.sign_alone:
+            if search.best.upper <= TUNING.hulls_meet and not question.sign_alone:
                 decide_sign()
 
 
@@ -219,16 +230,16 @@ class _PointSearch:
         self.rows = question.rows.scaled(1 / question.radius)
         self.noise = question.margin.robust / question.radius  # in the 2-norm it lowers both ends by this much
         self.groups = _Groups.of(question.margin.intercept.group_of_row(question.counted.signs), self.rows)
-        self.count = max(MIN_ROWS, ROWS_PER_COLUMN * self.rows.d)
-        self.most = max(4 * self.count, MAX_ENTRIES // self.rows.d)
+        self.count = max(TUNING.min_rows, TUNING.rows_per_column * self.rows.d)
+        self.most = max(4 * self.count, TUNING.max_entries // self.rows.d)
         self.best = _Bracket(np.zeros(self.rows.d))
         self.moments: list[Moment] = []
         self.begun = time.perf_counter()
 
     def proposals(self) -> Iterator[Proposal]:
         question, budget = self.question, self.question.budget
-        inside, inner, share, stalled, before = self._sample(), LOOSEST, BRACKET_SHARE, 0, 1.0
-        most = MAX_GAMES if budget.max_iter is None else min(MAX_GAMES, budget.max_iter)
+        inside, inner, share, stalled, before = self._sample(), TUNING.loosest, PLAYING.bracket_share, 0, 1.0
+        most = TUNING.max_games if budget.max_iter is None else min(TUNING.max_games, budget.max_iter)
         status = Ending.ROUNDS
         for t in range(1, most + 1):
             try:
@@ -247,11 +258,13 @@ class _PointSearch:
                 share *= 0.5  # the proved bracket was not narrow enough
             new = self._violating(found, lowest, inside)
             stalled = 0 if len(new) or self.best.width < 0.9 * before else stalled + 1
-            if stalled > MAX_STALLED:
+            if stalled > TUNING.max_stalled:
                 status = Ending.FINISHED
                 break
             before = self.best.width
-            inner = max(TIGHTEST, min(LOOSEST, INNER_SHARE * self.best.width, inner if len(new) else 0.03 * inner))
+            inner = max(
+                TUNING.tightest, min(TUNING.loosest, TUNING.inner_share * self.best.width, inner if len(new) else 0.03 * inner)
+            )
             inside = self._updated(inside, found.slack, new)
         if not question.sign_alone and self.moments:
             yield self._proposal(Ending.INTERRUPTED if self.stopped else status, t)
@@ -262,7 +275,7 @@ class _PointSearch:
         """Return why the search ends now, or None if it goes on."""
         if self.stopped:
             return Ending.CALLBACK
-        vanished = self.best.upper <= (HULLS_MEET if self.noise == 0 else 0.0)
+        vanished = self.best.upper <= (TUNING.hulls_meet if self.noise == 0 else 0.0)
         return Ending.TIME_LIMIT if self.question.budget.spent else Ending.FINISHED if vanished else None
 
     def _sample(self) -> Array:

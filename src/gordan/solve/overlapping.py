@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,45 +34,60 @@ from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 from gordan.solve.loss_newton import Newton
 from gordan.solve.separation import are_many, ascent_of
 
-# benchmarks/overlap.py times what these constants decide.
 
-# Rows per column that the search begins with: random labels are inseparable from 2 on, those that follow a plane with much noise
-# from about 3. Each further round adds at most as many, of the rows on the wrong side of the last plane; and at least one per
-# column, the nearest to the plane, since there would be many rounds otherwise.
-ROWS_PER_COLUMN, MAX_ROUNDS = 4, 5
-# The rows of weight after a short ascent that are looked at, and the rows that it visits at most, per column.
-SUSPECTS_PER_COLUMN, VISITED_PER_COLUMN = 3, 200
-# Columns up to which the d × d system of a step is worth its time.
-MAX_COLUMNS = 3000
-# The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
-MIN_COLUMNS, MAX_FEW_COLUMNS = 64, 1500
-# A sample of sparse rows is taken where they are more than twice this many times the columns, and one of the rows with few
-# columns where they are more than this many times these columns.
-SAMPLED_ROWS_PER_COLUMN, MAX_ROWS_PER_COLUMN = 16, 8
-# Where there are more than MAX_COLUMNS, C begins at 1 and is multiplied by this whenever the gradient is at most this share of w.
-C_GROWTH, SMALL_GRADIENT = 100.0, 1e-2
-# Rows of norm at most 1 are taken to cancel at this ‖Aᵀp‖. The search ends after this many products with AᵀhA, and this many
-# steps; sets of benchmarks/everyday.py take a few hundred and about thirty.
-CANCELLED, MAX_PRODUCTS, MAX_LOSS_STEPS = 1e-10, 5000, 200
-# Systems of equations that are solved for a set of rows, about.
-SYSTEMS = 8
-# Copies of the rows that exist at a time.
-COPIES = 4
-# Newton steps (about eight are needed), and halvings of one step.
-MAX_STEPS, MAX_HALVINGS = 40, 20
-# What is added to the diagonal of the equations, relative to their trace, so that they are never singular.
-RIDGE = 1e-13
-# Weights below this share of the largest count as 0.
-NEGLIGIBLE_NEWTON_WEIGHT = 1e-9
-# Negative scores below this share of the largest may be rounding.
-NEGLIGIBLE_SCORE = 1e-6
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the finders; `benchmarks/overlap.py` times what they decide."""
+
+    # Rows per column that the search begins with: random labels are inseparable from 2 on, those that follow a plane with much
+    # noise from about 3. Each further round adds at most as many, of the rows on the wrong side of the last plane; and at least
+    # one per column, the nearest to the plane, since there would be many rounds otherwise.
+    rows_per_column: int = 4
+    max_rounds: int = 5
+    # The rows of weight after a short ascent that are looked at, and the rows that it visits at most, per column.
+    suspects_per_column: int = 3
+    visited_per_column: int = 200
+    # Columns up to which the d × d system of a step is worth its time.
+    max_columns: int = 3000
+    # The number of most frequent columns that sparse rows are first restricted to, and up to which it is doubled.
+    min_columns: int = 64
+    max_few_columns: int = 1500
+    # A sample of sparse rows is taken where they are more than twice this many times the columns, and one of the rows with few
+    # columns where they are more than this many times these columns.
+    sampled_rows_per_column: int = 16
+    max_rows_per_column: int = 8
+    # Where there are more than `max_columns`, C begins at 1 and is multiplied by this whenever the gradient is at most this share
+    # of w.
+    c_growth: float = 100.0
+    small_gradient: float = 1e-2
+    # Rows of norm at most 1 are taken to cancel at this ‖Aᵀp‖. The search ends after this many products with AᵀhA, and this many
+    # steps; sets of benchmarks/everyday.py take a few hundred and about thirty.
+    cancelled: float = 1e-10
+    max_products: int = 5000
+    max_loss_steps: int = 200
+    # Systems of equations that are solved for a set of rows, about.
+    systems: int = 8
+    # Copies of the rows that exist at a time.
+    copies: int = 4
+    # Newton steps (about eight are needed), and halvings of one step.
+    max_steps: int = 40
+    max_halvings: int = 20
+    # What is added to the diagonal of the equations, relative to their trace, so that they are never singular.
+    ridge: float = 1e-13
+    # Weights below this share of the largest count as 0.
+    negligible_newton_weight: float = 1e-9
+    # Negative scores below this share of the largest may be rounding.
+    negligible_score: float = 1e-6
+
+
+TUNING = Tuning()
 
 
 def applies(question: Question) -> bool:
     """Return whether there are enough rows, and room for them; smaller data is left to finders with exact weights."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
-    rows = min(n, MAX_ROUNDS * ROWS_PER_COLUMN * k)
-    return n > 2 * k and k <= MAX_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
+    rows = min(n, TUNING.max_rounds * TUNING.rows_per_column * k)
+    return n > 2 * k and k <= TUNING.max_columns and k**3 > EXACT_AT_ONCE and fits(8.0 * TUNING.copies * rows * k)
 
 
 def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
@@ -79,9 +95,9 @@ def by_newton_steps(question: Question, evidence: Evidence, decide_sign: Any) ->
 
     A round costs about eight systems of d equations, made from the sample, and a pass.
     """
-    n, count = question.unit_rows.A.n, ROWS_PER_COLUMN * question.unit_rows.A.d
+    n, count = question.unit_rows.A.n, TUNING.rows_per_column * question.unit_rows.A.d
     rng = np.random.default_rng(question.budget.seed)
-    return _from_rows(question, np.arange(n) if n <= count else np.unique(rng.integers(n, size=count)), MAX_ROUNDS)
+    return _from_rows(question, np.arange(n) if n <= count else np.unique(rng.integers(n, size=count)), TUNING.max_rounds)
 
 
 def by_weighted_rows(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
@@ -96,7 +112,7 @@ def by_weighted_rows(question: Question, evidence: Evidence, decide_sign: Any) -
         rows, x = np.arange(question.counted.X.n), host(evidence.p)[question.kept]
     if are_many(x, k):
         # in proportion to x, with which the rows nearly cancel: the heaviest alone may be separable, being on the wrong side of w
-        chosen = rng.choice(len(x), min(SUSPECTS_PER_COLUMN * k, int(np.count_nonzero(x))), replace=False, p=x / np.sum(x))
+        chosen = rng.choice(len(x), min(TUNING.suspects_per_column * k, int(np.count_nonzero(x))), replace=False, p=x / np.sum(x))
         yield from _from_rows(question, rows[np.sort(chosen)], rounds=1)
 
 
@@ -104,8 +120,8 @@ def short_ascent(question: Question) -> tuple[Array, Array]:
     """Return rows, all or a sample, and the weights that one or two epochs of ascent leave on them (two where these are many)."""
     problem, k, seed = question.counted, question.unit_rows.A.d, question.budget.seed
     rows = np.arange(problem.X.n)
-    if len(rows) > VISITED_PER_COLUMN * k:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, VISITED_PER_COLUMN * k, replace=False))
+    if len(rows) > TUNING.visited_per_column * k:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, TUNING.visited_per_column * k, replace=False))
         problem = problem.part(rows)
     ascent, _ = ascent_of(question, problem)
     ascent.run_epochs(1, seed=seed)
@@ -124,7 +140,7 @@ def seems_separable(question: Question) -> bool:
 def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Proposal]:
     """Propose what Newton steps find on these rows, and in further rounds on more."""
     A = question.unit_rows.A
-    n, count = A.n, ROWS_PER_COLUMN * A.d
+    n, count = A.n, TUNING.rows_per_column * A.d
     for _ in range(rounds):
         if question.budget.spent or not _affordable(question.budget, len(inside), A.d):
             return
@@ -136,14 +152,14 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
         rows /= norms[:, None]
         w, p = _least_loss(rows, question)
         if p is not None:
-            heavy = np.flatnonzero(p > NEGLIGIBLE_NEWTON_WEIGHT * p.max())
+            heavy = np.flatnonzero(p > TUNING.negligible_newton_weight * p.max())
             yield from _cancelling(question, inside[heavy], p[heavy] / norms[heavy])
             return
         if w is None or rounds == 1:
             return
         v = w / columns
         lowest, scores = A.lowest(v, count + len(inside))
-        if scores[0] > -NEGLIGIBLE_SCORE * abs(scores[-1]):  # otherwise the several passes of a check would be wasted
+        if scores[0] > -TUNING.negligible_score * abs(scores[-1]):  # otherwise the several passes of a check would be wasted
             yield Proposal(*A.plane(v))
         outside = np.isin(lowest, inside, invert=True)
         wrong = int(np.count_nonzero(outside & (scores <= 0)))
@@ -155,7 +171,7 @@ def _from_rows(question: Question, inside: Array, rounds: int) -> Iterator[Propo
 def _affordable(budget: Budget, m: int, k: int) -> bool:
     """Return whether there is time for a step with m dense rows of k columns, and for the proof that they cancel."""
     pace = budget.time.pace
-    step = COPIES * pace.entry * m * k + pace.products(k, k, m) / 2 + pace.system(k)
+    step = TUNING.copies * pace.entry * m * k + pace.products(k, k, m) / 2 + pace.system(k)
     return budget.time.affords(step) and budget.time_to_prove.affords(step + pace.cancelling(m, k))
 
 
@@ -168,7 +184,7 @@ def _cancelling(question: Question, rows: Array, p: Array) -> Iterator[Proposal]
 
 def has_many_columns(question: Question) -> bool:
     """Return whether there are too many columns for `by_newton_steps`."""
-    return question.margin.intercept.columns(question.counted.X.d) > MAX_COLUMNS
+    return question.margin.intercept.columns(question.counted.X.d) > TUNING.max_columns
 
 
 def by_least_loss(question: Question, evidence: Evidence, decide_sign: Any) -> Iterator[Proposal]:
@@ -181,13 +197,13 @@ def by_least_loss(question: Question, evidence: Evidence, decide_sign: Any) -> I
     A, budget, C = question.unit_rows.A, question.budget, 1.0
     newton = Newton.start(A, question.margin.intercept.exists, None, budget.time)
     p = np.ones(A.n)
-    while newton.cg.products <= MAX_PRODUCTS and newton.steps <= MAX_LOSS_STEPS and not budget.spent:
+    while newton.cg.products <= TUNING.max_products and newton.steps <= TUNING.max_loss_steps and not budget.spent:
         v, w = newton.combine(p), newton.J * newton.w
-        if float(np.linalg.norm(v)) <= CANCELLED * float(np.sum(p)):
+        if float(np.linalg.norm(v)) <= TUNING.cancelled * float(np.sum(p)):
             evidence.hints.cancelled = True
             break
-        while w.any() and float(np.linalg.norm(w - C * v)) <= SMALL_GRADIENT * float(np.linalg.norm(w)):
-            C *= C_GROWTH
+        while w.any() and float(np.linalg.norm(w - C * v)) <= TUNING.small_gradient * float(np.linalg.norm(w)):
+            C *= TUNING.c_growth
         moved = newton.step(w - C * v, partial(_weights, C), partial(_curvature, C), C * p)
         if newton.steps and float(np.min(newton.z)) > 0:
             yield Proposal(*A.plane(newton.w))
@@ -216,22 +232,22 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
 
     A, budget = question.unit_rows.A, question.budget
     rng, inside = np.random.default_rng(budget.seed), np.arange(A.n)
-    if A.n > 2 * SAMPLED_ROWS_PER_COLUMN * A.d:
-        inside = np.sort(rng.choice(A.n, SAMPLED_ROWS_PER_COLUMN * A.d, replace=False, shuffle=False))
+    if A.n > 2 * TUNING.sampled_rows_per_column * A.d:
+        inside = np.sort(rng.choice(A.n, TUNING.sampled_rows_per_column * A.d, replace=False, shuffle=False))
         A = A.take(inside)
-    if not fits(16.0 * COPIES * A.entries):
+    if not fits(16.0 * TUNING.copies * A.entries):
         return
     for rows, width in _with_few_columns(A.storage.plain()):
-        if len(rows) > MAX_ROWS_PER_COLUMN * width:
-            rows = np.sort(rng.choice(rows, MAX_ROWS_PER_COLUMN * width, replace=False))
+        if len(rows) > TUNING.max_rows_per_column * width:
+            rows = np.sort(rng.choice(rows, TUNING.max_rows_per_column * width, replace=False))
         part = A.take(rows).csr()
         kept, columns = _without_pure_columns(part)
         rows = rows[kept]
         if len(rows) <= len(columns):
             continue
         m, k, pace = len(rows), len(columns), budget.time.pace
-        steps = SYSTEMS * pace.products(k, k, k)
-        if budget.spent or not budget.time.affords(steps) or not fits(8.0 * COPIES * k * k):
+        steps = TUNING.systems * pace.products(k, k, k)
+        if budget.spent or not budget.time.affords(steps) or not fits(8.0 * TUNING.copies * k * k):
             return
         if not budget.time_to_prove.affords(steps + pace.cancelling(m, k)):
             return
@@ -241,7 +257,7 @@ def by_few_columns(question: Question, evidence: Evidence, decide_sign: Any) -> 
         norms = np.sqrt((part * part).sum(axis=1))
         _, p = _least_loss(diags_array(1 / norms) @ part, question)
         if p is not None:
-            heavy = np.flatnonzero(p > NEGLIGIBLE_NEWTON_WEIGHT * p.max())
+            heavy = np.flatnonzero(p > TUNING.negligible_newton_weight * p.max())
             yield from _cancelling(question, inside[rows[heavy]], p[heavy] / norms[heavy])
 
 
@@ -267,7 +283,7 @@ def _without_pure_columns(A: Any) -> tuple[Array, Array]:
 def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
     """Yield the rows of a CSR matrix that have entries only in its m most frequent columns, and m.
 
-    This is done for growing m, whenever there are ROWS_PER_COLUMN times as many rows as columns.
+    This is done for growing m, whenever there are `TUNING.rows_per_column` times as many rows as columns.
     """
     (n, d), present = A.shape, A.data != 0
     order = np.argsort(-np.bincount(A.indices, present, d), kind="stable")
@@ -277,10 +293,10 @@ def _with_few_columns(A: Any) -> Iterator[tuple[Array, int]]:
     last = np.zeros(n, np.int64)
     last[filled] = np.maximum.reduceat(rank[A.indices] * present, A.indptr[filled]) if len(filled) else 0
     counts = np.cumsum(np.bincount(last, minlength=d))  # rows whose last column has at most this rank
-    m = MIN_COLUMNS  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
-    while m <= min(d, MAX_FEW_COLUMNS):
-        enough = np.flatnonzero(counts[m - 1 :] >= ROWS_PER_COLUMN * np.arange(m, d + 1))
-        if not len(enough) or m + enough[0] > MAX_FEW_COLUMNS:
+    m = TUNING.min_columns  # data with fewer columns is left to finders whose witnesses have exact weights and few rows
+    while m <= min(d, TUNING.max_few_columns):
+        enough = np.flatnonzero(counts[m - 1 :] >= TUNING.rows_per_column * np.arange(m, d + 1))
+        if not len(enough) or m + enough[0] > TUNING.max_few_columns:
             return
         m += int(enough[0])
         yield np.flatnonzero(last < m), m
@@ -301,7 +317,7 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
     m, k = A.shape
     w, s = np.zeros(k), np.zeros(m)
     before, H, time = np.zeros(m, dtype=bool), np.zeros((k, k)), question.budget.time
-    for _ in range(MAX_STEPS):
+    for _ in range(TUNING.max_steps):
         active = s < 1
         added, gone = active & ~before, before & ~active
         changed, count = int(np.count_nonzero(added | gone)), int(np.count_nonzero(active))
@@ -313,12 +329,12 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
             H = as_dense(A[active].T @ A[active])
         before, down = active, np.maximum(1 - s, 0.0) @ A
         try:
-            step = np.linalg.solve(H + RIDGE * np.trace(H) * np.eye(k), down)
+            step = np.linalg.solve(H + TUNING.ridge * np.trace(H) * np.eye(k), down)
         except np.linalg.LinAlgError:
             break
         ds, t, slope = A @ step, 1.0, float(down @ step)
         loss = _loss(s)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(TUNING.max_halvings):
             if _loss(s + t * ds) <= loss - 1e-4 * t * slope:
                 break
             t /= 2

@@ -26,29 +26,36 @@ from gordan.rows import MIN_RADIUS, Rows, of
 from gordan.solve.cancelling import EXACT_AT_ONCE, cancelling
 from gordan.solve.double_oracle import Pointless, double_oracle, game_multiplications, working_set_limit
 from gordan.solve.proximal import MAX_HESSIAN_COLUMNS, proximal_newton
-from gordan.solve.restricted import MAX_WORKING_SET
+from gordan.solve.restricted import TUNING as GAMES
 from gordan.statuses import Ending
 from gordan.trace import Moment, Trace
 
-# benchmarks/compare.py and order.py time what these constants decide.
 
-# Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
-ROUNDS_BEFORE_DOUBT = 4
-# The sign is in doubt where ‖Aᵀp‖ is at most this share of R: a play for the sign ends, in others the finders of the sign are
-# asked.
-UPPER_IN_DOUBT = 1e-6
-# The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
-BRACKET_SHARE = 0.9
-# The round limit of methods that do not declare one.
-MAX_ROUNDS = 100_000
-# The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
-FALLBACK_METHODS = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
-# With a free intercept the points are centred if the norm of their mean is at least this share of R.
-FAR_FROM_ZERO = 0.9
-# A centred copy is made of at most this many entries; this many copies exist at a time.
-MAX_CENTRED_ENTRIES, COPIES = 1 << 24, 4
-# The largest relative difference of R between two storages of the same rows: one may be a device that adds in float32.
-SAME_RADIUS = 1e-3
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the finders that play; `benchmarks/compare.py` and `order.py` time what they decide."""
+
+    # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
+    rounds_before_doubt: int = 4
+    # The sign is in doubt where ‖Aᵀp‖ is at most this share of R: a play for the sign ends, in others the finders of the sign are
+    # asked.
+    upper_in_doubt: float = 1e-6
+    # The float bracket is brought to this share of the tolerance, since the certified one is a little wider.
+    bracket_share: float = 0.9
+    # The round limit of methods that do not declare one.
+    max_rounds: int = 100_000
+    # The methods that go on, for norm 2 and for others, where the rows need a larger working set than fits.
+    fallback_methods: tuple[str, str] = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
+    # With a free intercept the points are centred if the norm of their mean is at least this share of R.
+    far_from_zero: float = 0.9
+    # A centred copy is made of at most this many entries; this many copies exist at a time.
+    max_centred_entries: int = 1 << 24
+    copies: int = 4
+    # The largest relative difference of R between two storages of the same rows: one may be a device that adds in float32.
+    same_radius: float = 1e-3
+
+
+TUNING = Tuning()
 
 DecideSign = Callable[[], None]
 
@@ -99,7 +106,7 @@ def by_newton(question: Question, evidence: Evidence, decide_sign: DecideSign) -
 def by_accelerated_game(question: Question, evidence: Evidence, decide_sign: DecideSign) -> Iterator[Proposal]:
     """Propose the w and p of an accelerated method, which costs a pass a round, where the working set does not fit in memory."""
     margin, p_set = question.margin, question.p_set
-    method = methods.get(FALLBACK_METHODS[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
+    method = methods.get(TUNING.fallback_methods[margin.norm > 2]).for_norm(played_norm(margin.norm, question.problem.X.d))
     if margin.robust > 0:
         method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
     found, centre = _best_p(question, evidence), p_set.centre
@@ -135,13 +142,13 @@ def _working_set_limit(question: Question) -> int | None:
 def many_at_caps(question: Question) -> bool:
     """Return whether more rows are at their caps than a working set can hold: passes show sooner which these are."""
     nu, rows = question.margin.nu, question.rows
-    return nu is not None and nu * rows.n > MAX_WORKING_SET and rows.in_memory and rows.d <= MAX_HESSIAN_COLUMNS
+    return nu is not None and nu * rows.n > GAMES.max_working_set and rows.in_memory and rows.d <= MAX_HESSIAN_COLUMNS
 
 
 def may_be_copied(rows: Rows) -> bool:
     """Return whether a dense, centred copy of these rows may be made."""
     cells = rows.n * rows.d
-    return cells <= MAX_CENTRED_ENTRIES and rows.in_memory and fits(8 * COPIES * cells)
+    return cells <= TUNING.max_centred_entries and rows.in_memory and fits(8 * TUNING.copies * cells)
 
 
 def _start(question: Question, evidence: Evidence) -> Array | None:
@@ -209,7 +216,7 @@ class _Playing:
             form = games.within(form, Limits(deadline, question.tol if noise == 0 else 0.0, doubt))
         if checkpoint is not None:
             self._require_same_problem(form)
-        most = MAX_ROUNDS if games is None else games.most_rounds
+        most = TUNING.max_rounds if games is None else games.most_rounds
         rounds = most if budget.max_iter is None else budget.max_iter
         return dynamics.run(
             form,
@@ -236,11 +243,11 @@ class _Playing:
             vanished = self._vanished(moment)
             if vanished:
                 self._rows_cancel(moment.p)  # other finders would begin anew
-            return vanished or moment.lower > 0 or moment.t >= ROUNDS_BEFORE_DOUBT
+            return vanished or moment.lower > 0 or moment.t >= TUNING.rounds_before_doubt
         if question.play.watch is not None and question.play.watch(moment):
             self.stopped = True
             return True
-        if moment.lower > 0 and moment.gap <= BRACKET_SHARE * question.tol:
+        if moment.lower > 0 and moment.gap <= TUNING.bracket_share * question.tol:
             return True
         bounded = question.play.auto and self.method.working_set
         if moment.p is not None and bounded and _has_too_many_free_rows(question, moment.p):
@@ -249,12 +256,12 @@ class _Playing:
 
     def _vanished(self, moment: Moment) -> bool:
         """Return whether the upper bound is so small that the rows may well cancel."""
-        return moment.upper <= UPPER_IN_DOUBT * self.question.radius
+        return moment.upper <= TUNING.upper_in_doubt * self.question.radius
 
     def _vanishes(self, moment: Moment) -> bool:
         """Return whether to stop where no margin is positive so far. The finders of the sign are asked before."""
         question, evidence = self.question, self.evidence
-        small = moment.upper <= BRACKET_SHARE * question.tol * question.radius
+        small = moment.upper <= TUNING.bracket_share * question.tol * question.radius
         if question.margin.robust > 0:
             return moment.upper <= 0  # it falls to 0 where no plane withstands the noise
         if question.margin.nu is not None:
@@ -262,7 +269,7 @@ class _Playing:
                 return False
             self._ask_once()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.games is None
-        late, vanished = moment.t >= ROUNDS_BEFORE_DOUBT, self._vanished(moment)
+        late, vanished = moment.t >= TUNING.rounds_before_doubt, self._vanished(moment)
         if vanished and not self.doubted and self._rows_cancel(moment.p):
             return True
         if (late or vanished) and self._ask_once() and evidence.sign_decided:
@@ -290,7 +297,7 @@ class _Playing:
         self._ask_once()
         if evidence.sign_decided or evidence.effort.stopped:
             return evidence.witness is not None or evidence.effort.stopped
-        return evidence.upper <= BRACKET_SHARE * question.tol * question.radius or multiplications > question.play.work
+        return evidence.upper <= TUNING.bracket_share * question.tol * question.radius or multiplications > question.play.work
 
     def _rows_cancel(self, p: Array | None) -> bool:
         """Return whether the rows of p are proved to cancel, by exact weights if these take little time."""
@@ -327,7 +334,7 @@ class _Playing:
         if fixed or radius == 0 or raw.storage.mapped or not may_be_copied(raw):
             return raw, radius
         mean = self._mean()
-        if norm_of(mean, question.margin.norm) < FAR_FROM_ZERO * radius:
+        if norm_of(mean, question.margin.norm) < TUNING.far_from_zero * radius:
             return raw, radius
         moved = self._centred(mean)
         R = moved.radius(question.margin.norm)
@@ -360,8 +367,8 @@ class _Playing:
         notes: Notes | None = None if checkpoint is None else checkpoint.restored("notes", Notes)
         if notes is None:
             return None
-        too_large = notes.moved and question.rows.n * question.rows.d > MAX_CENTRED_ENTRIES
-        if abs(notes.radius - question.radius) > SAME_RADIUS * question.radius or too_large:
+        too_large = notes.moved and question.rows.n * question.rows.d > TUNING.max_centred_entries
+        if abs(notes.radius - question.radius) > TUNING.same_radius * question.radius or too_large:
             raise InputError(f"{checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
         self.doubted = notes.doubted
         if notes.w is not None:

@@ -24,29 +24,39 @@ from gordan.blas import scipy_linalg
 from gordan.deadlines import LOOPS, UNLIMITED, Deadline
 from gordan.rows import Face, Rows, StoppingRule, equalize_scores
 
-# benchmarks/compare.py times what these constants decide.
 
-# Rows of a working set whose Gram matrix is formed: it then takes at most 288 MB. Sparse rows with more columns need none.
-MAX_WORKING_SET = 6000
-# Matrices of the size of the Gram matrix that exist at a time.
-GRAMS = 4
-# Pivoting steps, and how many of them may fail to reduce the contradictions before Wolfe's method takes over.
-MAX_PIVOTS, PATIENCE = 60, 4
-# The least shift that keeps the system of a face regular where the margin is 0.
-MIN_SHIFT = 1e-7
-# Relative accuracy of the scores on a face while more than 10%, more than 1%, or fewer of its rows are on the wrong side. On text
-# data with tol = 1e-6 it takes a sixth fewer steps in all than 1e-3, 1e-5 and 1e-8 do.
-ROUGH = (1e-2, 1e-3, 1e-4)
-# The accuracy of the scores at the end is never finer than this.
-FINAL = 1e-11
-# Steps of Wolfe's method between two checks of a deadline: as many as rows, and at least this many. Where the pace is known, a
-# call gets work for a share of the time left instead: the first share, and once such work was timed the second. Each call makes
-# the factor anew, so that work of less than FACTORS times that is not worth beginning.
-MIN_STEPS_PER_CHECK, FIRST_SHARE, SHARE, FACTORS = 100, 0.1, 0.5, 2.0
-# Scores that are all below this are rounding (rows have norm at most 1): w = 0, and the hulls meet. It is smaller than
-# `corral.NEGLIGIBLE_SCORES`, at which Wolfe's method stops: scores are about γ², and if γ is small but positive, such as 1e-6,
-# the search for a witness would fail.
-ZERO_SCORES = 1e-15
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of a game on a working set."""
+
+    # Rows of a working set whose Gram matrix is formed: it then takes at most 288 MB. Sparse rows with more columns need none.
+    max_working_set: int = 6000
+    # Matrices of the size of the Gram matrix that exist at a time.
+    grams: int = 4
+    # Pivoting steps, and how many of them may fail to reduce the contradictions before Wolfe's method takes over.
+    max_pivots: int = 60
+    patience: int = 4
+    # The least shift that keeps the system of a face regular where the margin is 0.
+    min_shift: float = 1e-7
+    # Relative accuracy of the scores on a face while more than 10%, more than 1%, or fewer of its rows are on the wrong side. On
+    # text data with tol = 1e-6 it takes a sixth fewer steps in all than 1e-3, 1e-5 and 1e-8 do.
+    rough: tuple[float, float, float] = (1e-2, 1e-3, 1e-4)
+    # The accuracy of the scores at the end is never finer than this.
+    final: float = 1e-11
+    # Steps of Wolfe's method between two checks of a deadline: as many as rows, and at least this many. Where the pace is known,
+    # a call gets work for a share of the time left instead: the first share, and once such work was timed the second. Each call
+    # makes the factor anew, so that work of less than `factors` times that is not worth beginning.
+    min_steps_per_check: int = 100
+    first_share: float = 0.1
+    share: float = 0.5
+    factors: float = 2.0
+    # Scores that are all below this are rounding (rows have norm at most 1): w = 0, and the hulls meet. It is smaller than
+    # `corral.NEGLIGIBLE_SCORES`, at which Wolfe's method stops: scores are about γ², and if γ is small but positive, such as
+    # 1e-6, the search for a witness would fail.
+    zero_scores: float = 1e-15
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +177,7 @@ class Gram:
         """
         solver = scipy_linalg().lapack
         Q = self.K[np.ix_(F, F)]
-        Q += min(1.0, max(MIN_SHIFT, aim.square)) * (G @ G.T)
+        Q += min(1.0, max(TUNING.min_shift, aim.square)) * (G @ G.T)
         rhs = np.column_stack((G, -linear))
         ridge = 1e-15 * float(np.trace(Q))
         while True:
@@ -244,10 +254,10 @@ class Restricted:
         caps = self.allowed.caps
         free, upper = (p > 0) & (p < caps), p >= caps
         z, scores, square = self._begin(p)
-        final = max(FINAL, tol)
-        fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH[0]
+        final = max(TUNING.final, tol)
+        fewest, patience, accuracy = len(p) + 1, TUNING.patience, TUNING.rough[0]
         known = True  # whether the scores are those of z on the face
-        for _ in range(MAX_PIVOTS):
+        for _ in range(TUNING.max_pivots):
             if not self._solvable(int(np.count_nonzero(free))):
                 break
             self._fill(free, upper, scores)
@@ -262,11 +272,12 @@ class Restricted:
                     return Equilibrium(np.clip(z, 0.0, caps), scores, levels, True)
                 accuracy, known = final, True
                 continue
-            fewest, patience = (wrong.total, PATIENCE) if wrong.total < fewest else (fewest, patience - 1)
-            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO_SCORES or self.deadline.passed:
+            fewest, patience = (wrong.total, TUNING.patience) if wrong.total < fewest else (fewest, patience - 1)
+            if patience < 0 or float(np.max(np.abs(scores))) <= TUNING.zero_scores or self.deadline.passed:
                 break
             share = wrong.total / np.count_nonzero(free)
-            accuracy = max(final, min(accuracy, ROUGH[0] if share > 0.1 else ROUGH[1] if share > 0.01 else ROUGH[2]))
+            rough = TUNING.rough[0 if share > 0.1 else 1 if share > 0.01 else 2]
+            accuracy = max(final, min(accuracy, rough))
             known = not (wrong.low | wrong.high).any()
             free, upper = wrong.resolved(free, upper)
         z = np.clip(z, 0.0, caps)
@@ -300,8 +311,8 @@ class Restricted:
         p, scores, levels = p.copy(), gradient.copy(), allowed.cheapest(gradient)[1]
         groups = allowed.groups.astype(np.int64)
         steps = (20 if np.isfinite(allowed.caps).any() else 2) * len(p) + 20 * self.rank + 100
-        unpaced = steps if math.isinf(self.deadline.at) else max(MIN_STEPS_PER_CHECK, len(p))
-        seconds, share, settled = LOOPS * self.deadline.pace.multiplication, FIRST_SHARE, False  # of a multiplication
+        unpaced = steps if math.isinf(self.deadline.at) else max(TUNING.min_steps_per_check, len(p))
+        seconds, share, settled = LOOPS * self.deadline.pace.multiplication, TUNING.first_share, False  # of a multiplication
         while not settled and steps > 0 and self.deadline.affords(seconds * self._least_work(p)):
             work = max(self._least_work(p), share * self.deadline.left / seconds) if seconds > 0 else math.inf
             left = np.array([steps if seconds > 0 else min(steps, unpaced), work])
@@ -310,13 +321,13 @@ class Restricted:
             settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
             steps -= int(asked - left[0])
             if seconds > 0:
-                seconds, share = max(time.perf_counter() - begin, 1e-9) / max(work - left[1], 1.0), SHARE
+                seconds, share = max(time.perf_counter() - begin, 1e-9) / max(work - left[1], 1.0), TUNING.share
         return Equilibrium(p, scores, levels, settled)
 
     def _least_work(self, p: Array) -> float:
         """Return the multiplications with which Wolfe's method is worth beginning at p."""
         free = min(int(np.count_nonzero(p)), self.rank + len(self.allowed.mass))
-        return FACTORS * float(free) ** 3 / 6
+        return TUNING.factors * float(free) ** 3 / 6
 
     def _fill(self, free: Array, upper: Array, scores: Array) -> None:
         """Free the row of lowest score in every group without a free row: one must take up what the others leave."""

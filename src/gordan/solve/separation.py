@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,50 +30,62 @@ from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import largest
 from gordan.rows import Ascent, Offset, Rows, host
 from gordan.solve.cancelling import MAX_EXACT_SIZE, MAX_PIVOTED_ROWS, by_row, cancelling, has_room
-from gordan.solve.double_oracle import MANY_ROWS_PER_COLUMN
+from gordan.solve.double_oracle import ASCENT
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
-from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO_SCORES, Equilibrium, FeasibleSet, Gram, Restricted
+from gordan.solve.restricted import TUNING as GAMES
+from gordan.solve.restricted import Equilibrium, FeasibleSet, Gram, Restricted
 
-# benchmarks/order.py times what these constants decide, on real and on synthetic data.
 
-# The interior-point method is asked up to this many rows, and this many multiplications per step, n·d·min(n, d): with more rows
-# the few that the working set begins with decide sooner.
-MAX_INTERIOR_ROWS, MAX_INTERIOR_MULTIPLICATIONS = 2000, 600_000
-# Rows per column of the sample that is searched for a witness before all rows are, if these are so many times as many.
-SAMPLED_ROWS_PER_COLUMN, SAMPLES_IN_ROWS = 10, 4
-# Epochs of coordinate ascent in all, and between two checks of the plane on all rows.
-MAX_EPOCHS, EPOCHS_PER_CHECK = 96, 8
-# The first epochs reflect, which finds separators sooner; the later ones leave more of x on the rows that matter.
-REFLECTED_EPOCHS = 24
-# With more than MANY_ROWS_PER_COLUMN few rows matter, and the working set finds them: two epochs are enough.
-EPOCHS_FOR_MANY_ROWS = 2
-# Dense rows of which more than KEPT_PER_COLUMN keep weight are likely to overlap if there are at least DOUBTFUL_ROWS_PER_COLUMN:
-# further epochs would find nothing.
-KEPT_PER_COLUMN, DOUBTFUL_ROWS_PER_COLUMN = 2, 4
-# The working set begins with at least this many rows; if there are no more, one game decides.
-FIRST_WORKING_SET = 400
-# The working set may grow to this multiple of its first size: rows that have weight are hardly more than columns.
-MAX_GROWTH = 3
-# Games whose value is 0 in floats although their rows do not cancel. After this many, exact arithmetic decides.
-MAX_FAILURES = 50
-# Copies of the working set, as a dense array or not, that exist at a time.
-COPIES = 6
-# Sparse rows are copied to a dense array up to this many entries.
-MAX_DENSE_ENTRIES = 1 << 22
-# Columns up to which rows are transformed by a QR factorization, and the pivot, relative to the largest, below which a column
-# counts as dependent.
-MAX_QR_COLUMNS, RANK_TOL = 1500, 1e-13
-# Rows of the set that exact arithmetic decides, at most.
-MAX_EXACT_ROWS = 2000
-# Scores up to this share of the terms that they are sums of may be negative in exact arithmetic.
-SCORE_ROUNDING = 1e-12
+@dataclass(frozen=True)
+class Tuning:
+    """Constants of the finders; `benchmarks/order.py` times what they decide, on real and on synthetic data."""
+
+    # The interior-point method is asked up to this many rows, and this many multiplications per step, n·d·min(n, d): with more
+    # rows the few that the working set begins with decide sooner.
+    max_interior_rows: int = 2000
+    max_interior_multiplications: int = 600_000
+    # Rows per column of the sample that is searched for a witness before all rows are, if these are so many times as many.
+    sampled_rows_per_column: int = 10
+    samples_in_rows: int = 4
+    # Epochs of coordinate ascent in all, and between two checks of the plane on all rows.
+    max_epochs: int = 96
+    epochs_per_check: int = 8
+    # The first epochs reflect, which finds separators sooner; the later ones leave more of x on the rows that matter.
+    reflected_epochs: int = 24
+    # With more than `ASCENT.many_rows_per_column` few rows matter, and the working set finds them: two epochs are enough.
+    epochs_for_many_rows: int = 2
+    # Dense rows of which more than `kept_per_column` keep weight are likely to overlap if there are at least
+    # `doubtful_rows_per_column`: further epochs would find nothing.
+    kept_per_column: int = 2
+    doubtful_rows_per_column: int = 4
+    # The working set begins with at least this many rows; if there are no more, one game decides.
+    first_working_set: int = 400
+    # The working set may grow to this multiple of its first size: rows that have weight are hardly more than columns.
+    max_growth: int = 3
+    # Games whose value is 0 in floats although their rows do not cancel. After this many, exact arithmetic decides.
+    max_failures: int = 50
+    # Copies of the working set, as a dense array or not, that exist at a time.
+    copies: int = 6
+    # Sparse rows are copied to a dense array up to this many entries.
+    max_dense_entries: int = 1 << 22
+    # Columns up to which rows are transformed by a QR factorization, and the pivot, relative to the largest, below which a column
+    # counts as dependent.
+    max_qr_columns: int = 1500
+    rank_tol: float = 1e-13
+    # Rows of the set that exact arithmetic decides, at most.
+    max_exact_rows: int = 2000
+    # Scores up to this share of the terms that they are sums of may be negative in exact arithmetic.
+    score_rounding: float = 1e-12
+
+
+TUNING = Tuning()
 
 
 def suits_interior_point(question: Question) -> bool:
     """Return whether the interior-point method decides soonest."""
     n, d = question.counted.X.n, question.counted.X.d
-    return n <= MAX_INTERIOR_ROWS and n * d * min(n, d) <= MAX_INTERIOR_MULTIPLICATIONS
+    return n <= TUNING.max_interior_rows and n * d * min(n, d) <= TUNING.max_interior_multiplications
 
 
 def suits_exact_arithmetic(question: Question) -> bool:
@@ -104,8 +116,8 @@ def by_interior_witness(question: Question, evidence: Evidence, decide_sign: Any
 
 def _interior(question: Question, planes: bool) -> Iterator[Proposal]:
     """Propose what the interior-point method finds: where classes overlap, so does most likely a sample of them."""
-    n, some = question.counted.X.n, SAMPLED_ROWS_PER_COLUMN * (question.counted.X.d + 1)
-    if SAMPLES_IN_ROWS * some <= n:
+    n, some = question.counted.X.n, TUNING.sampled_rows_per_column * (question.counted.X.d + 1)
+    if TUNING.samples_in_rows * some <= n:
         yield from _interior_of(question, np.sort(np.random.default_rng(1).choice(n, some, replace=False)), planes=False)
     yield from _interior_of(question, np.arange(n), planes)
 
@@ -132,20 +144,21 @@ def by_ascent(question: Question, evidence: Evidence, decide_sign: Any) -> Itera
     the rows, with the x where other finders begin.
     """
     ascent, rows = ascent_of(question, question.counted)
-    epochs, failed = MAX_EPOCHS if rows.n <= MANY_ROWS_PER_COLUMN * ascent.rows.d else EPOCHS_FOR_MANY_ROWS, False
-    doubtful = not rows.sparse and rows.n >= DOUBTFUL_ROWS_PER_COLUMN * ascent.rows.d
-    for done in range(0, epochs, EPOCHS_PER_CHECK):
+    many, failed = rows.n > ASCENT.many_rows_per_column * ascent.rows.d, False
+    epochs = TUNING.epochs_for_many_rows if many else TUNING.max_epochs
+    doubtful = not rows.sparse and rows.n >= TUNING.doubtful_rows_per_column * ascent.rows.d
+    for done in range(0, epochs, TUNING.epochs_per_check):
         if done and question.budget.spent:
             return
         ascent.unshrink()
         stats = ascent.run_epochs(
-            min(epochs, EPOCHS_PER_CHECK),
+            min(epochs, TUNING.epochs_per_check),
             seed=question.budget.seed + done,
             until_separated=True,
-            reflect=done < REFLECTED_EPOCHS,
+            reflect=done < TUNING.reflected_epochs,
         )
         w, x = ascent.w[: rows.d], ascent.x
-        last = done + EPOCHS_PER_CHECK >= epochs or (stats.lowest <= 0 and doubtful and are_many(x, rows.d))
+        last = done + TUNING.epochs_per_check >= epochs or (stats.lowest <= 0 and doubtful and are_many(x, rows.d))
         if not last and stats.lowest <= 0:
             continue
         # w has changed since the first rows of the epoch were visited. After one refusal, or a row on the wrong side, a pass over
@@ -164,12 +177,12 @@ def _may_separate(rows: Rows, w: Array, evidence: Evidence) -> bool:
     scores = rows.scores(w)
     evidence.hints.broken = min(evidence.hints.broken, float(np.mean(scores < 0)))
     groups = (scores[rows.signs > 0], scores[rows.signs < 0]) if rows.constant else (scores,)
-    return sum(float(np.min(own, initial=math.inf)) for own in groups) > -SCORE_ROUNDING * float(np.linalg.norm(w))
+    return sum(float(np.min(own, initial=math.inf)) for own in groups) > -TUNING.score_rounding * float(np.linalg.norm(w))
 
 
 def are_many(x: Array, columns: int) -> bool:
     """Return whether more rows keep weight x than rows that are separable do, which is hardly more than one per column."""
-    return int(np.count_nonzero(x)) > KEPT_PER_COLUMN * columns
+    return int(np.count_nonzero(x)) > TUNING.kept_per_column * columns
 
 
 def ascent_of(question: Question, problem: Problem) -> tuple[Ascent, Rows]:
@@ -201,14 +214,14 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    first = max(FIRST_WORKING_SET, 2 * k)
-    limit = largest(min(MAX_WORKING_SET, MAX_GROWTH * first), lambda m: _working_set_bytes(A, min(m, n)))
+    first = max(TUNING.first_working_set, 2 * k)
+    limit = largest(min(GAMES.max_working_set, TUNING.max_growth * first), lambda m: _working_set_bytes(A, min(m, n)))
     limit = budget.time.largest(min(limit, n), lambda m: _working_set_seconds(A, m, budget.time.pace))
     if limit < min(n, k):
         return  # so few rows are separable, whatever the others are
     most = min(first, 2000, limit)
     inside = _first_working_set(None if x is None else x * norms, n, k, most, limit, budget.seed)
-    p = np.zeros(len(inside)) if x is None or n > MANY_ROWS_PER_COLUMN * k else x[inside] * norms[inside]
+    p = np.zeros(len(inside)) if x is None or n > ASCENT.many_rows_per_column * k else x[inside] * norms[inside]
     rounds = 10_000 if question.asks is not Asks.SIGN or budget.max_iter is None else budget.max_iter
     failures = 0
     for _ in range(rounds):
@@ -223,7 +236,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             yield from cancelling(question, support, weights[support])
             yield Proposal(p=weights, suspects=support)
             failures += 1
-            if failures == MAX_FAILURES:
+            if failures == TUNING.max_failures:
                 return
         w = to_plane(taken.combine(answer.p))
         scores = A.scores(w) / norms
@@ -254,7 +267,7 @@ def _solved(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium, boo
         deadline=deadline,
     )
     answer = game.solve(p if p.any() else np.full(m, 1 / m), 1e-9)
-    meets = float(np.max(np.abs(answer.scores))) <= ZERO_SCORES
+    meets = float(np.max(np.abs(answer.scores))) <= GAMES.zero_scores
     if meets:
         used = np.flatnonzero(answer.p)
         # block pivoting may leave dependent rows, which Wolfe's method does not
@@ -281,26 +294,26 @@ def _grown(inside: Array, p: Array, wrong: Array, most: int, limit: int) -> tupl
 
 def _first_working_set(x: Array | None, n: int, k: int, most: int, limit: int, seed: int) -> Array:
     """Return the rows of most weight x; or, where rows are many or x is not known, a sample."""
-    if x is not None and n <= MANY_ROWS_PER_COLUMN * k:
-        count = min(n, limit) if n <= FIRST_WORKING_SET else min(most, int(np.count_nonzero(x)))
+    if x is not None and n <= ASCENT.many_rows_per_column * k:
+        count = min(n, limit) if n <= TUNING.first_working_set else min(most, int(np.count_nonzero(x)))
         return np.sort(np.argsort(-x, kind="stable")[:count])
     # a larger sample does not pay where rows are about as many as columns, since nearly all of them would be in it
-    count = max(FIRST_WORKING_SET, 4 * k) if n > MANY_ROWS_PER_COLUMN * k else most
+    count = max(TUNING.first_working_set, 4 * k) if n > ASCENT.many_rows_per_column * k else most
     return np.sort(np.random.default_rng(seed).choice(n, min(n, count, limit), replace=False))
 
 
 def _working_set_bytes(A: Rows, m: int) -> float:
     """Return the bytes of the Gram matrix of m rows and of the rows, of which `reshaped` may make a dense array."""
     stored, spread = 2 * m * A.entries / A.n, m * A.d  # a stored entry has a column number as well
-    cells = spread if not A.sparse or spread <= MAX_DENSE_ENTRIES else stored
-    return 8.0 * (GRAMS * m * m + COPIES * cells)
+    cells = spread if not A.sparse or spread <= TUNING.max_dense_entries else stored
+    return 8.0 * (GAMES.grams * m * m + TUNING.copies * cells)
 
 
 def _working_set_seconds(A: Rows, m: int, pace: Pace) -> float:
     """Return the seconds that `reshaped` and the Gram matrix take for m rows."""
-    if A.sparse and m * A.d > MAX_DENSE_ENTRIES:
+    if A.sparse and m * A.d > TUNING.max_dense_entries:
         return pace.gram(A, m, m)
-    return pace.products(m, m, min(m, A.d)) + (pace.basis(m, A.d) if A.d <= min(m, MAX_QR_COLUMNS) else 0.0)
+    return pace.products(m, m, min(m, A.d)) + (pace.basis(m, A.d) if A.d <= min(m, TUNING.max_qr_columns) else 0.0)
 
 
 def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Array], Array]]:
@@ -310,7 +323,7 @@ def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Arr
     their span (QR), in which badly scaled or nearly dependent columns do no harm. Except for rounding, this makes no separator
     and loses none. Both maps are up to a positive factor.
     """
-    A: Any = taken.csr() if taken.sparse and taken.n * taken.d > MAX_DENSE_ENTRIES else taken.dense()
+    A: Any = taken.csr() if taken.sparse and taken.n * taken.d > TUNING.max_dense_entries else taken.dense()
     columns = _to_one(largest_entries(A, 0))
     for scale in columns:
         A = _scaled(A, scale) if is_sparse(A) else A * scale
@@ -318,7 +331,7 @@ def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Arr
     rows = _to_one(np.where(squares > MIN_SQUARE, np.sqrt(squares), largest_entries(A, 1)))
     for scale in rows:
         A = _scaled(A.T, scale).T if is_sparse(A) else A * scale[:, None]
-    if is_sparse(A) or taken.d > min(taken.n, MAX_QR_COLUMNS):
+    if is_sparse(A) or taken.d > min(taken.n, TUNING.max_qr_columns):
         return rows_.of(A, threads=taken.threads), partial(_times, scales=rows), partial(_times, scales=columns)
     linalg = scipy_linalg()
     # without pivoting first, which is several times as fast for many rows; then with pivoting on the square factor
@@ -326,7 +339,7 @@ def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Arr
     turn, T, order = linalg.qr(T, pivoting=True, check_finite=False, overwrite_a=True)
     Q = Q @ turn
     size = np.abs(np.diag(T))
-    rank = max(1, int(np.count_nonzero(size > RANK_TOL * size[0])))
+    rank = max(1, int(np.count_nonzero(size > TUNING.rank_tol * size[0])))
     norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", Q[:, :rank], Q[:, :rank]), 1e-300))
 
     def to_plane(w: Array) -> Array:
@@ -376,7 +389,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, decide_sign: Any
 
     The set begins with all rows where they are few, otherwise with those that another finder suspects to cancel. A witness ends
     the search. A separator of the set is proposed for all rows, and the rows on its wrong side are added. The search also ends
-    when the set outgrows MAX_EXACT_ROWS or memory, or the time or the work that it may take is spent.
+    when the set outgrows `TUNING.max_exact_rows` or memory, or the time or the work that it may take is spent.
     """
     from gordan.solve.rounding import Allowance  # here: it brings python-flint, which takes 50 ms to import
 
@@ -388,7 +401,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, decide_sign: Any
         chosen = _lowest_rows(problem, *intercept.plane_of(np.zeros(k)), chosen, count)
     # all rows of small data are decided, however long that takes
     allowance = Allowance(budget.time, math.inf) if suits_exact_arithmetic(question) else Allowance(budget.time)
-    while 0 < len(chosen) <= MAX_EXACT_ROWS and has_room(len(chosen), k) and not budget.spent:
+    while 0 < len(chosen) <= TUNING.max_exact_rows and has_room(len(chosen), k) and not budget.spent:
         wrong: list[int] = []
         for found in _decided_exactly(problem, chosen, intercept, allowance):
             if isinstance(found, dict):
@@ -429,6 +442,6 @@ def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count:
     scores = problem.signs * (Products.of(problem.X, w).sums + b)
     absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
     relative = np.nan_to_num(scores / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
-    outside = np.setdiff1d(np.flatnonzero(relative <= SCORE_ROUNDING), chosen)
+    outside = np.setdiff1d(np.flatnonzero(relative <= TUNING.score_rounding), chosen)
     lowest: list[int] = outside[np.argsort(relative[outside], kind="stable")[:count]].tolist()
     return lowest
