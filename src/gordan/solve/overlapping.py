@@ -324,9 +324,9 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
         if question.budget.spent or not time.affords(_seconds_of_step(A, min(changed, count), time.pace)):
             break
         if changed < count:
-            H += as_dense(A[added].T @ A[added]) - as_dense(A[gone].T @ A[gone])
+            H += _second_moments(A[added]) - _second_moments(A[gone])
         else:
-            H = as_dense(A[active].T @ A[active])
+            H = _second_moments(A[active])
         before, down = active, np.maximum(1 - s, 0.0) @ A
         try:
             step = np.linalg.solve(H + TUNING.ridge * np.trace(H) * np.eye(k), down)
@@ -346,6 +346,10 @@ def _least_loss(A: Any, question: Question) -> tuple[Array | None, Array | None]
         if t == 1 and np.array_equal(s < 1, active):
             return w, np.maximum(1 - s, 0.0)
     return None, None
+
+
+def _second_moments(rows: Any) -> Array:
+    return np.asarray(as_dense(rows.T @ rows))
 
 
 def _loss(s: Array) -> float:
