@@ -75,7 +75,7 @@ REFUSED = {
     "y too short": (labelled(GOOD_Y[:7]), "X has 8 rows", "y has 7 labels"),
     "y too long": (labelled(np.append(GOOD_Y, 1)), "X has 8 rows", "y has 9 labels"),
     "y a matrix": (labelled(np.ones((8, 2))), "(8, 2)", "pass"),
-    "y a number": (labelled(3), "()", "one label per row"),
+    "y a number": (labelled(3), "of type int", "one label per row"),
     "y of objects": (labelled([(1,), *[(0,)] * 7]), "y[0] is (1,)", "text, numbers or booleans"),
     "y of text and numbers": (labelled(["a", 1, 1, 1, 0, 0, 0, 0]), "mixes text and numbers", "one kind"),
     "complex X": (lambda: (GOOD + 1j, GOOD_Y), "X[0, 0]", "real numbers"),
@@ -86,7 +86,7 @@ DENSE_ONLY = {
     "strings": (lambda: (GOOD.astype(str), GOOD_Y), "X[0, 0]", "real numbers"),
     "object string": (lambda: (objects("abc"), [0, 1]), "X[1, 2]", "'abc'"),
     "object None": (lambda: (objects(None), [0, 1]), "X[1, 2]", "None"),
-    "None": (lambda: (None, GOOD_Y), "()", "rows and columns"),
+    "None": (lambda: (None, GOOD_Y), "of type NoneType", "2-D array"),
     "ragged": (lambda: ([[1.0, 2.0], [3.0]], [0, 1]), "cannot be read", "2-D array"),
     "integers beyond 2**53": (lambda: (with_entry(2**53 + 1, np.int64), [0, 1]), "X[1, 2]", "2**53"),
     "masked": (lambda: (np.ma.masked_equal(GOOD, 2.0), GOOD_Y), "X[0, 0] is masked", "fill"),
@@ -434,6 +434,26 @@ def test_parts_of_an_entry_are_added_exactly(kind):
         gordan.separate(duplicated(kind, [2**62, 2**62, 1]), [0, 1])
     with pytest.raises(gordan.InputError, match=r"X\[0, 0\] is nan"):
         gordan.separate(duplicated(kind, [np.nan, 1.0, 44.0]), [0, 1])
+
+
+def test_what_is_no_table_is_refused_with_what_to_pass():
+    polars = pytest.importorskip("polars")
+    X, y = GOOD, GOOD_Y
+    functions = (gordan.separate, gordan.maximize_margin, gordan.minimize_loss, gordan.diagnose)
+    fits = [type(model)().fit for model in (gordan.LinearClassifier(), gordan.MaxMarginClassifier())]
+    for call in (*functions, *fits):
+        with pytest.raises(gordan.InputError, match=r"X is a LazyFrame, which has no rows yet; pass X.collect\(\)"):
+            call(polars.DataFrame(X).lazy(), y)
+        with pytest.raises(gordan.InputError, match=r"X is 'data.csv'.* t = gordan.io.read\('data.csv'\)"):
+            call("data.csv", y)
+        with pytest.raises(gordan.InputError, match=r"of type set"):
+            call(X, {*y.tolist()})
+        with pytest.raises(gordan.InputError, match=r"X\[0, 0\] \(column 'a'\) is 'u'|column 'a' of X holds text") as caught:
+            call(polars.DataFrame({"a": ["u", "v"] * 4}), y)
+        assert "to_dummies(" in str(caught.value)
+    for call in functions:
+        with pytest.raises(gordan.InputError, match=r"X is of type dict; pass a 2-D array or a data frame"):
+            call({"a": X}, y)
 
 
 @pytest.mark.parametrize("frame", [list, "pandas", "polars"])

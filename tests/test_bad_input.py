@@ -100,8 +100,8 @@ SHAPES = {
     "1-D": (np.ones(5), "(5,)", "reshape(X, (-1, 1))"),
     "1-D sparse": (sp.coo_array(np.ones(5)), "(5,)", "reshape(X, (-1, 1))"),
     "3-D": (np.ones((2, 3, 4)), "(2, 3, 4)", "rows and columns"),
-    "a number": (3.0, "()", "rows and columns"),
-    "None": (None, "()", "rows and columns"),
+    "a number": (3.0, "of type float", "2-D array"),
+    "None": (None, "of type NoneType", "2-D array"),
     "a string": ("abc", "X is 'abc'", "gordan.io.read"),
     "ragged": ([[1.0, 2.0], [3.0]], "cannot be read as a matrix", "2-D array"),
 }

@@ -49,7 +49,8 @@ LABELS = {
     "text of a wider type": (three(WORDS, "U9"), WORDS, "<U9"),
     "text in objects": (objects(*WORDS), WORDS, "object"),
     "NumPy's text in objects": (objects(*map(np.str_, WORDS)), WORDS, "object"),
-    "whole numbers in objects": (objects(3, 1, 2), (1, 2, 3), None),
+    "whole numbers in objects": (objects(3, 1, 2), (1, 2, 3), "int64"),
+    "booleans in objects": (objects(True, False, True), (False, True), "bool"),
     "large whole numbers in objects": (objects(1, 2**70, -(2**200)), (-(2**200), 1, 2**70), None),
     "whole numbers and floats in objects": (objects(1, 2.5, True), (1.0, 2.5), None),
     "a list of whole numbers": ([3, 3, 1, 1, 2, 2], (1, 2, 3), "int64"),
@@ -166,7 +167,9 @@ def test_labels_that_are_refused_everywhere(name, multi_class):
 
 
 FILES = {
-    name: LABELS[name] for name in LABELS if LABELS[name][2] not in (None, "object") and not isinstance(LABELS[name][0], list)
+    name: LABELS[name]
+    for name in LABELS
+    if LABELS[name][2] not in (None, "object") and getattr(LABELS[name][0], "dtype", "object") != "object"
 }
 
 

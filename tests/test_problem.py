@@ -77,6 +77,8 @@ BAD_LABELS = {
     "two columns": (np.ones((3, 2)), "its shape is (3, 2)"),
     "three dimensions": (np.ones((3, 1, 1)), "its shape is (3, 1, 1)"),
     "no dimension": (np.array(3), "its shape is ()"),
+    "a set": ({1, 2}, "it is of type set"),
+    "a dictionary": ({1: 0, 2: 1}, "it is of type dict"),
     "too few": ([1, 2], "X has 3 rows but y has 2 labels"),
     "too many": ([1, 2, 1, 2], "X has 3 rows but y has 4 labels"),
     "text and numbers": ([1, "a", 2], "mixes text and numbers"),

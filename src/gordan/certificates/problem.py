@@ -233,7 +233,8 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         hint += "accept a table of labels)"
         if array.ndim == 2 and array.dtype.kind in "biuf" and is_one_hot(array):
             hint = ", with one 1 in each row; pass y.argmax(axis=1)"
-        raise InputError(f"y must be one label per row, but its shape is {array.shape}{hint if array.ndim == 2 else ''}")
+        found = f"its shape is {array.shape}" if hasattr(y, "ndim") else f"it is of type {type(y).__name__}"
+        raise InputError(f"y must be one label per row, but {found}{hint if array.ndim == 2 else ''}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
     require_labels(array[:0])

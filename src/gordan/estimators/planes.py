@@ -30,7 +30,7 @@ from gordan.estimators.indicators import read_indicators
 from gordan.estimators.multiclass import Binary, FitTask, TrainingData
 from gordan.intercepts import Intercept
 from gordan.io.model import Kind, Model, chosen, decisions
-from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
+from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, refuse_queries, require_finite, stored
 from gordan.verdicts.formatting import described
 
 F = TypeVar("F")
@@ -99,6 +99,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, which = read_labels(y, storage.n)
         _check_aligned(X, y, sample_weight, stacklevel=5)
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "O" and not any(isinstance(label, str) for label in labels):
+            if any(isinstance(label, int) and abs(label) >= 2**63 for label in labels):
+                raise InputError("y has a label of more than 64 bits; use text for labels (y.astype(str), say)")
+            y = np.array(y.tolist())  # scikit-learn does not know numbers and booleans that are stored as objects
         if y.dtype.kind in "biu":  # these are sorted already, and cannot be the target of a regression
             classes = np.array(labels, dtype=y.dtype)
         else:
@@ -126,10 +130,12 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _stored(self, X: Any, y: Any, device: str | None) -> Any:
         """Return X as a storage, as `gordan.separate` reads it; what scikit-learn refuses too is refused with its message."""
+        refuse_queries(X)  # first, since they warn of being asked for their columns
         try:
             return stored(X, device)
         except InputError:
-            if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns"):  # our messages name the column
+            # our messages name the column, or say how a file is read
+            if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns") and not isinstance(X, str):
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 

@@ -20,7 +20,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in 
     block_ascent, lanes                 the same for several label vectors of sparse rows at once
 """
 
-from gordan.rows.accept import DUMMIES, column_names, host, in_memory_if_small, stored
+from gordan.rows.accept import DUMMIES, column_names, host, in_memory_if_small, refuse_queries, stored
 from gordan.rows.block_ascent import BlockAscent, gram_product, lane_ranges
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.lazy import computed, is_lazy
@@ -65,6 +65,7 @@ __all__ = [
     "of",
     "over_rows",
     "over_vector",
+    "refuse_queries",
     "require_finite",
     "stored",
     "threads_for",

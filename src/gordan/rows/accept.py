@@ -60,6 +60,7 @@ def stored(
         return found
     if isinstance(X, (str, PathLike)):
         raise InputError(f"X is {str(X)!r}; read a file first: t = gordan.io.read({str(X)!r}), which has t.X and t.y")
+    refuse_queries(X)
     X = _unwrapped(X)
     if device == "cpu":
         X = host(X)
@@ -73,6 +74,12 @@ def stored(
     if isinstance(dense, Dense):
         dense.names = column_names(X, dense.d)
     return dense
+
+
+def refuse_queries(X: Any) -> None:
+    """Refuse a lazy frame of polars: it is a query whose rows are not there yet."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise InputError(f"X is a {type(X).__name__}, which has no rows yet; pass X.collect()")
 
 
 def in_memory_if_small(storage: Storage) -> Storage:
@@ -152,6 +159,8 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
+    if array.ndim == 0:
+        raise InputError(f"X is of type {type(X).__name__}; pass a 2-D array or a data frame, with one row per example")
     _check_shape(array.shape)
     usable = array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
     if is_mapped(array) and array.nbytes >= LARGE_FILE_BYTES and not usable:
@@ -351,7 +360,10 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
         return narrowed
     if kind == "object":
         return _from_objects(array, cell)
-    refuse_first(np.ones(array.shape, bool), f"its type is {array.dtype}; features must be real numbers")
+    hint = ""
+    if array.dtype.kind == "U" and array.size and "(column " in cell((0, 0)):
+        hint = ": make 0/1 columns of text first (pandas.get_dummies(X), or X.to_dummies() of polars)"
+    refuse_first(np.ones(array.shape, bool), f"its type is {array.dtype}; features must be real numbers{hint}")
     return array.astype(np.float64)  # an empty array has nothing to refuse
 
 

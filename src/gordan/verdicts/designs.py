@@ -13,7 +13,7 @@ import numpy as np
 from gordan.arrays import choose, is_sparse, require_aligned
 from gordan.errors import InputError
 from gordan.regressions import Regression
-from gordan.rows import DUMMIES, complete_rows, host, is_missing
+from gordan.rows import DUMMIES, complete_rows, host, is_missing, refuse_queries
 from gordan.verdicts.formulas import NUMERAL, design_of_formula
 from gordan.verdicts.model_matrix import Design, Names, checked_weights, kept_rows, name_of, plain_array
 from gordan.verdicts.proportions import refuse_proportions
@@ -38,6 +38,9 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
             raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
         if y is None:
             raise InputError("y is missing: pass X and y, a formula with data=, or a statsmodels model")
+        if isinstance(y, (set, frozenset, dict)):
+            raise InputError(f"y must be one outcome per row, but it is of type {type(y).__name__}")
+        refuse_queries(X)
         if isinstance(y, str):
             raise InputError(
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "

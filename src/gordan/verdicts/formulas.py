@@ -43,6 +43,11 @@ def design_of_formula(formula: str, y: Any, data: Any, model: str, weights: Any,
 
     Only missing values in the variables of the formula matter.
     """
+    if "~" not in formula:
+        raise InputError(
+            f"X is {formula!r}, which is no formula (as 'y ~ x1 + x2' is); if it is a file, read it first: "
+            f"t = gordan.io.read({formula!r}), which has t.X and t.y"
+        )
     if hasattr(y, "columns") and data is None:
         raise InputError(f"the data frame of a formula is passed as data: diagnose({formula!r}, data=frame)")
     if y is not None:
