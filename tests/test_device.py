@@ -944,7 +944,7 @@ class WithoutArrays(torch.overrides.TorchFunctionMode):
 def test_vectors_over_rows_of_a_soft_margin_stay_on_the_device(intercept, weighted, monkeypatch):
     """Caps, p, scores and enclosures are where the rows are, in the search and in the proof; the host gets those of a result."""
     rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal((4000, 6)), rng.uniform(0.5, 2.0, 4000) if weighted else None
+    X, weights = rng.standard_normal((4000, 6)), rng.uniform(-0.5, 2.0, 4000).clip(0.0) if weighted else None
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(4000) > 0, 1, -1)
     fetched, fetch = [], torch.Tensor.numpy
 
@@ -966,3 +966,22 @@ def test_vectors_over_rows_of_a_soft_margin_stay_on_the_device(intercept, weight
     assert len(long) == len(of_result)
     assert all(any(np.array_equal(fetch(values), p) for p in of_result) for values in long)
     assert gordan.verify(certificate, X, y)
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_vectors_over_rows_of_a_hard_margin_stay_on_the_device(intercept, monkeypatch):
+    """The search and the proof bring only rows of the working set, their numbers and sums to the host."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 6)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += np.float32(0.02) * y
+    fetched, fetch = [0], torch.Tensor.numpy
+    with device_problems.as_on_a_gpu(), monkeypatch.context() as context:
+        context.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("a tensor was passed to NumPy"))
+        with WithoutArrays():
+            assert gordan.maximize_margin(torch.from_numpy(X), y, intercept=intercept).status == "solved"
+        context.setattr(torch.Tensor, "numpy", lambda values: fetched.append(values.numel()) or fetch(values))
+        verdict = gordan.separate(torch.from_numpy(X), y, intercept=intercept)
+        result = gordan.maximize_margin(torch.from_numpy(X), y, intercept=intercept)
+    assert (verdict.status, result.status) == ("separable", "solved")
+    assert max(fetched) < len(X) // 2

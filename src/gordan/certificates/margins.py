@@ -135,7 +135,7 @@ class Margin:
         lowest scores are wide, or with `exactly`, these scores are computed in exact arithmetic. The radius of the enclosures is
         multiplied by `slack` (see `matrix.CLAIM`).
         """
-        products, b = Products.of(self.X, w, in_place=self.nu is not None), self._b_in_norm(b)
+        products, b = Products.of(self.X, w, in_place=True), self._b_in_norm(b)
         length = self._length_bound(products, b)
         if not 0 < length < math.inf:
             return 0.0
@@ -162,27 +162,27 @@ class Margin:
 
     def _lowest_scores(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """Return a lower bound on the lowest score of each group; [0.0] if a group has no rows."""
-        groups = self._groups
-        ends = products.ends(b, self.signs, groups, slack)
+        groups, signs = self._groups, self.in_place.signs
+        ends = products.ends(b, signs, groups, slack)
         if any(math.isinf(low) and low > 0 for low, _ in ends):
             return [0.0]
         if not _narrow(ends):
-            close = np.sort(np.concatenate(products.near([hi for _, hi in ends], b, self.signs, groups, slack)))
+            close = np.sort(np.concatenate(products.near([hi for _, hi in ends], b, signs, groups, slack)))
             products = products.sharpened(close)
             # the row with the least lo is among them, since the lo of the others are above its hi
-            ends = products.ends(b, self.signs, groups, slack, close if FEW_CLOSE * len(close) <= self.X.n else None)
+            ends = products.ends(b, signs, groups, slack, close if FEW_CLOSE * len(close) <= self.X.n else None)
         if exactly or not _narrow(ends):
-            near = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
+            near = products.near([hi for _, hi in ends], b, signs, groups, slack)
             return [self._refined_low(products, rows, low, b) for rows, (low, _) in zip(near, ends, strict=True)]
         return [low for low, _ in ends]
 
     @cached_property
     def _groups(self) -> Groups:
-        """The group of each row, without the rows of weight 0."""
+        """The group of each row, without the rows of weight 0, where the blocks of X are."""
         group = (self.signs < 0).astype(np.int8) if self.intercept.grouped else None
         if self.weights is not None:
             group = np.where(self.weights > 0, 0 if group is None else group, -1)
-        return Groups(1 + self.intercept.grouped, group)
+        return Groups(1 + self.intercept.grouped, None if group is None else self.X.storage.to_blocks(group))
 
     @property
     def _weighted_groups(self) -> list[Array]:
@@ -489,20 +489,25 @@ def combined(X: Matrix, signs: Any, rows: Any, q: Any, intercept: Intercept) -> 
 
 
 @ieee_floats()
-def first_not_positive(products: Products, b: float, signs: Array) -> int | None:
-    """Return a row with y_i(x_i·w + b) ≤ 0, the first that is found, or None if every score is positive; decided exactly."""
+def first_not_positive(products: Products, b: float, signs: Any) -> int | None:
+    """Return a row with y_i(x_i·w + b) ≤ 0, the first that is found, or None if every score is positive; decided exactly.
 
-    def doubtful(part: slice, lo: Array, hi: Array) -> tuple[Array, Array]:
-        below = np.flatnonzero(lo <= 0) if np.min(lo) <= 0 else np.empty(0, np.intp)
-        return below + part.start, below[hi[below] < 0] + part.start
+    The signs are where the products are.
+    """
 
-    rows, wrong = map(np.concatenate, zip(*products.each(doubtful, b, signs), strict=True))
-    if len(wrong):
-        return int(wrong[0])
+    def doubtful(part: slice, lo: Any, hi: Any) -> tuple[Any, Any]:
+        below = nonzero(lo <= 0)
+        return below + part.start, below[hi[below] < 0][:1] + part.start
+
+    doubted, wrong = zip(*products.each(doubtful, b, signs), strict=True)
+    for found in wrong:
+        if len(found):
+            return int(found[0])
+    rows = np.concatenate([*map(host, doubted)])
     if not len(rows):
         return None
     products = products.sharpened(rows)
-    lo, hi = products.scores(b, signs, part=rows)
+    lo, hi = map(host, products.scores(b, signs, part=rows))
     rows, hi = rows[lo <= 0], hi[lo <= 0]
     for (i, *row), high in zip(products.X.storage.each_row(rows), hi.tolist(), strict=True):
         if high < 0 or _rounded_score(row, products.w, b, int(signs[i]))[1] <= 0:

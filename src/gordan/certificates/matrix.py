@@ -26,7 +26,7 @@ from gordan.arrays import MAX_SQUARE, MIN_SQUARE, Array, namespace
 from gordan.certificates.bounds import SUM_BLOCK, TINY, add, dyadic, length, multiply, round_near
 from gordan.errors import InputError
 from gordan.floats import U, ieee_floats
-from gordan.rows import Block, Storage, over_vector
+from gordan.rows import Block, Storage, host, nonzero, over_vector
 
 # Claims are made from enclosures whose radius is this many times that of the checker, which may add in another order: the bound
 # that the checker finds with its radius r is within 2r of the exact value, and the claim was made with 4r.
@@ -459,13 +459,17 @@ class Products:
             return replace(self, absolute=self.X.remembered(kind, self.w, self._sharper))
         if not len(rows):
             return self
-        absolute = self.absolute.copy()
-        key = np.concatenate((rows, self.w))
-        absolute[rows] = self.X.remembered("sharpened rows", key, lambda: self._sharper(rows))
+        absolute, key = 1.0 * self.absolute, np.concatenate((rows, self.w))
+        kind = "sharpened rows" if isinstance(self.sums, np.ndarray) else "sharpened rows in place"
+        absolute[self._at(rows)] = self.X.remembered(kind, key, lambda: self._sharper(rows))
         return replace(self, absolute=absolute)
 
+    def _at(self, part: slice | Array) -> Any:
+        """Return a part of the rows as the vectors over them are indexed with."""
+        return part if isinstance(part, slice) or isinstance(self.sums, np.ndarray) else self.X.storage.to_blocks(part)
+
     def _sharper(self, rows: Array | None = None) -> Any:
-        bounds = self.absolute if rows is None else self.absolute[rows]
+        bounds = self.absolute if rows is None else self.absolute[self._at(rows)]
         found = self.X.absolute(self.w, rows, in_place=not isinstance(bounds, np.ndarray))
         with np.errstate(over="ignore", invalid="ignore"):
             return namespace(bounds).fmin(bounds, found)
@@ -493,7 +497,7 @@ class Products:
         The radius of the enclosures is multiplied by `slack`. They are infinite where float64 overflows. The signs are where the
         products are.
         """
-        xp = namespace(self.sums)
+        xp, part = namespace(self.sums), self._at(part)
         terms = self.terms[part] if self.terms.ndim else self.terms
         with np.errstate(over="ignore", invalid="ignore"):
             radius = error(self.absolute[part] + abs(b), terms + 1.0)
@@ -519,19 +523,19 @@ class Products:
         return over_vector(enclosed, self.sums)
 
     def ends(
-        self, b: float, signs: Array, groups: Groups, slack: float = 1.0, rows: Array | None = None
+        self, b: float, signs: Any, groups: Groups, slack: float = 1.0, rows: Array | None = None
     ) -> list[tuple[float, float]]:
         """Return for each group an enclosure of its lowest score: the least lo, and the hi of that row; ∞ for an empty group.
 
         `rows`, if given, are a few rows among which the lowest ones are known to be.
         """
 
-        def least(part: slice | Array, lo: Array, hi: Array) -> list[tuple[float, float]]:
+        def least(part: slice | Array, lo: Any, hi: Any) -> list[tuple[float, float]]:
             found = []
             for g in range(groups.count):
-                own = groups.within(g, part)
-                low = lo if own is None else np.where(own, lo, np.inf)
-                i = int(np.argmin(low))
+                own = groups.within(g, self._at(part))
+                low = lo if own is None else namespace(lo).where(own, lo, math.inf)
+                i = int(low.argmin())
                 found.append((float(low[i]), float(hi[i]) if low[i] < np.inf else math.inf))
             return found
 
@@ -539,13 +543,13 @@ class Products:
             return least(rows, *self.scores(b, signs, slack, rows))
         return [min(ends) for ends in zip(*self.each(least, b, signs, slack), strict=True)]
 
-    def near(self, levels: list[float], b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[Array]:
-        """Return the rows of each group whose lo is at most the level of that group."""
+    def near(self, levels: list[float], b: float, signs: Any, groups: Groups, slack: float = 1.0) -> list[Array]:
+        """Return the rows of each group whose lo is at most the level of that group, on the host."""
 
-        def close(part: slice, lo: Array, hi: Array) -> list[Array]:
+        def close(part: slice, lo: Any, hi: Any) -> list[Array]:
             owns = [groups.within(g, part) for g in range(groups.count)]
             below = [lo <= level if own is None else own & (lo <= level) for own, level in zip(owns, levels, strict=True)]
-            return [np.flatnonzero(rows) + part.start for rows in below]
+            return [host(nonzero(rows)) + part.start for rows in below]
 
         return [np.concatenate(rows) for rows in zip(*self.each(close, b, signs, slack), strict=True)]
 
@@ -554,13 +558,13 @@ class Products:
 class Groups:
     """A partition of the rows: the number of groups and the group of each row, negative for a row that does not count.
 
-    `of_row` is None if all rows are in one group.
+    `of_row`, which is where the products are that are asked for the ends of groups, is None if all rows are in one group.
     """
 
     count: int
-    of_row: Array | None = None
+    of_row: Any | None = None
 
-    def within(self, g: int, part: slice | Array) -> Array | None:
+    def within(self, g: int, part: Any) -> Any | None:
         """Return a mask of the rows of a part that are in group g; None if all rows are in one group."""
         return None if self.of_row is None else self.of_row[part] == g
 

@@ -558,7 +558,7 @@ def _separator_refusal(margin: Margin, w: Array | None, b: float) -> str:
     """Return why w, b does not have every row strictly on its side."""
     if w is None:
         return "it has no w"
-    row = first_not_positive(Products.of(margin.X, w), b, margin.signs)
+    row = first_not_positive(Products.of(margin.X, w, in_place=True), b, margin.in_place.signs)
     return "" if row is None else f"row {row} is not on the right side"
 
 

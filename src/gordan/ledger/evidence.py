@@ -20,7 +20,7 @@ from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import fill_level
 from gordan.ledger.question import Asks, Cancelling, Cost, Proposal, ProposedCone, Question
-from gordan.rows import host, over_rows
+from gordan.rows import host, over_vector
 from gordan.trace import Trace
 
 # The largest number of rows of a class whose exact scores are computed to put a plane midway between the classes, and the number
@@ -251,10 +251,10 @@ class Evidence:
         margin = self.question.margin
         if margin.nu is not None or margin.weights is not None or margin.robust > 0:
             return False
-        products = Products.of(margin.X, w)
-        if first_not_positive(products, b, margin.signs) is None:
+        products, signs = Products.of(margin.X, w, in_place=True), margin.in_place.signs
+        if first_not_positive(products, b, signs) is None:
             return True
-        wrong = products.each(lambda part, lo, hi: int(np.count_nonzero((lo <= -hi) & (hi < math.inf))), b, margin.signs)
+        wrong = products.each(lambda part, lo, hi: int(((lo <= -hi) & (hi < math.inf)).sum()), b, signs)
         self.hints.broken = min(self.hints.broken, sum(wrong) / margin.X.n)
         return False
 
@@ -269,7 +269,7 @@ class Evidence:
         underflow = smallest < MIN_ENTRY or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
-        ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._groups, slack=2.0)
+        ends = Products.of(margin.X, w, in_place=True).ends(0.0, margin.in_place.signs, self._groups, slack=2.0)
         return sum(hi for _, hi in ends) > 0
 
     def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
@@ -310,27 +310,27 @@ class Evidence:
 
     @cached_property
     def _groups(self) -> Groups:
-        """The rows by class, or in one group if there is no intercept."""
+        """The rows by class, or in one group if there is no intercept; where the blocks of X are."""
         margin = self.question.margin
-        return Groups(2, (margin.signs < 0).astype(np.int8)) if margin.intercept.exists else Groups(1)
+        return Groups(2, margin.in_place.signs < 0) if margin.intercept.exists else Groups(1)
 
     def _midway(self, w: Array) -> tuple[float, bool]:
         """Return the b midway between the classes in floats, and whether w separates them.
 
         The ends are the nearest points of the classes, or with nu the levels up to which p fills each class.
         """
-        question, margin, signs = self.question, self.question.margin, self.question.counted.signs
-        soft = margin.nu is not None and margin.intercept.grouped
-        scores = Products.of(margin.X, w, in_place=soft).sums[question.kept]
-        if not soft:
+        question, margin = self.question, self.question.margin
+        scores = Products.of(margin.X, w, in_place=True).sums[question.about.kept_in_place]
+        signs, xp = margin.in_place.signs[question.about.kept_in_place], namespace(scores)
+        if margin.nu is None or not margin.intercept.grouped:
 
             def nearest(first: int, end: int) -> tuple[float, float]:
                 part, positive = scores[first:end], signs[first:end] > 0
-                return float(np.min(np.where(positive, part, np.inf))), -float(np.max(np.where(positive, -np.inf, part)))
+                return float(xp.where(positive, part, math.inf).min()), -float(xp.where(positive, -math.inf, part).max())
 
-            low, high = map(min, zip(*over_rows(nearest, len(scores)), strict=True))
+            low, high = map(min, zip(*over_vector(nearest, scores), strict=True))
         else:
-            p_set, scores = question.about.p_set_in_place, scores * margin.in_place.signs[question.kept]
+            p_set, scores = question.about.p_set_in_place, scores * signs
             caps, mass = p_set.caps, p_set.mass * (1 - 1e-12)
             assert caps is not None
             low, high = (fill_level(scores[own], caps[own], mass) for own in p_set.members)
@@ -339,9 +339,9 @@ class Evidence:
     def _exact_middle(self, w: Array) -> float:
         """Return the b midway between the classes, computed exactly and rounded; NaN if no b separates or too many rows tie."""
         margin = self.question.margin
-        products = Products.of(margin.X, w)
-        highs = [hi for _, hi in products.ends(0.0, margin.signs, self._groups)]
-        close = products.near(highs, 0.0, margin.signs, self._groups)
+        products, there = Products.of(margin.X, w, in_place=True), margin.in_place.signs
+        highs = [hi for _, hi in products.ends(0.0, there, self._groups)]
+        close = products.near(highs, 0.0, there, self._groups)
         if sum(highs) <= 0 or max(map(len, close)) > MAX_IN_DOUBT:
             return math.nan
         ends: list[Fraction] = []
@@ -362,7 +362,7 @@ class Evidence:
             return
         if margin.nu is not None:
             p = question.counted.storage.to_blocks(p)
-            p = under_caps(p, margin.in_place.c[question.kept], margin.nu, question.about.p_set_in_place)
+            p = under_caps(p, margin.in_place.c[question.about.kept_in_place], margin.nu, question.about.p_set_in_place)
         whole = question.over_all_rows(p)
         whole = whole if margin.nu is not None else margin.without_negligible(whole)
         zero = question.asks is Asks.WIDTH and question.radius == 0

@@ -236,6 +236,11 @@ class Subject:
         return Simplex(len(signs), caps=caps, halves=margin.intercept.group_of_row(signs))
 
     @cached_property
+    def kept_in_place(self) -> Any:
+        """The rows that count, as vectors are indexed with that are where the blocks of X are."""
+        return self.kept if isinstance(self.kept, slice) else self.problem.storage.to_blocks(self.kept)
+
+    @cached_property
     def p_set_in_place(self) -> Simplex:
         """The same set for vectors where the blocks of X are."""
         storage = self.counted.storage
@@ -246,7 +251,7 @@ class Subject:
         if isinstance(self.kept, slice):
             return p
         whole = namespace(p).zeros(self.problem.X.n, dtype=p.dtype, device=p.device)
-        whole[self.kept] = p
+        whole[self.kept if isinstance(p, np.ndarray) else self.kept_in_place] = p
         return whole
 
 

@@ -12,7 +12,7 @@ from gordan.arrays import Array
 from gordan.certificates.problem import Problem
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
-from gordan.rows import Block, Storage
+from gordan.rows import Block, Storage, nonzero
 
 # Entries of a row from which its first key is made: rows that differ in these are different.
 SAMPLE = 8
@@ -21,14 +21,13 @@ SAMPLE = 8
 def quick_witness(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
     """Return rows with weights that show that nothing separates: a row of zeros, or two equal points with different labels."""
     if not intercept.exists:
-        zero = np.flatnonzero(problem.X.norms == 0)
+        zero = nonzero(problem.X.norms_in_place == 0)
         if len(zero):
             return {int(zero[0]): 1}
-    rows = np.arange(problem.X.n)
     if problem.storage.on_device:
         rows = _repeated(problem.storage)
     else:
-        keys = sample_keys(problem)
+        keys, rows = sample_keys(problem), np.arange(problem.X.n)
         rows = rows if keys is None else _with_both_labels(keys, problem.signs, rows)
     if not len(rows) or deadline.passed:
         return None

@@ -439,7 +439,7 @@ def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, 
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> list[int]:
     """Return the rows outside the set that are not clearly on the right side: those of lowest score, relative to their size."""
-    scores = problem.signs * (Products.of(problem.X, w).sums + b)
+    scores = problem.signs * (host(Products.of(problem.X, w, in_place=True).sums) + b)
     absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
     relative = np.nan_to_num(scores / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= TUNING.score_rounding), chosen)
