@@ -267,3 +267,27 @@ def test_types_of_labels_that_no_model_can_have():
         again = Model.from_bytes(model.to_bytes())
         assert (again.classes, again.class_dtype) == (classes, dtype)
         assert f'"class_type":{json.dumps(kind)}'.encode() in model.to_bytes()
+
+
+@pytest.mark.parametrize("kind", ["text", "booleans", "whole numbers", "chunks", "dictionary"])
+def test_labels_in_arrays_of_pyarrow(kind):
+    """They are those of lists; missing ones are named, and left out if asked for."""
+    arrow = pytest.importorskip("pyarrow")
+    labels = {"booleans": [False, True] * 3, "whole numbers": [1, 2] * 3}.get(kind, ["no", "yes"] * 3)
+    make = arrow.chunked_array if kind == "chunks" else arrow.array
+
+    def of(values):
+        return make([values[:2], values[2:]]) if kind == "chunks" else make(values)
+
+    y, lacking = of(labels), of([None, *labels[1:]])
+    if kind == "dictionary":
+        y, lacking = y.dictionary_encode(), lacking.dictionary_encode()
+    certificate = gordan.separate(X, y).certificate
+    assert certificate == gordan.separate(X, labels).certificate
+    assert gordan.verify(certificate, X, y)
+    model = gordan.LinearClassifier().fit(X, y)
+    assert model.predict(X).tolist() == gordan.LinearClassifier().fit(X, labels).predict(X).tolist()
+    assert model.classes_.tolist() == labels[:2]
+    with pytest.raises(gordan.InputError, match=r"y\[0\] is (None|nan); every row needs a label"):
+        gordan.separate(X, lacking)
+    assert gordan.diagnose(X, lacking, missing="drop").kind == gordan.diagnose(X[1:], labels[1:]).kind

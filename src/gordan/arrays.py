@@ -198,6 +198,19 @@ def _same_label(a: Any, b: Any) -> bool:
         return False
 
 
+def is_arrow(values: Any) -> bool:
+    """Return whether it is an array or a table of pyarrow."""
+    return hasattr(values, "to_pylist")
+
+
+def without_index(values: Any) -> Any:
+    """Return a column of pandas or polars as an array of NumPy, and anything else as it is.
+
+    An array of pyarrow is converted by `np.asarray`: its own method refuses text and missing values.
+    """
+    return values.to_numpy() if hasattr(values, "to_numpy") and not is_arrow(values) else values
+
+
 def is_sparse(X: Any) -> bool:
     """Return whether X is a SciPy sparse matrix or array, without importing SciPy."""
     issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, is_arrow, is_sparse, without_index
 from gordan.io.table import is_missing_text
 from gordan.rows.accept import column_names, column_types, frame_column, host
 
@@ -47,7 +47,7 @@ class Complete:
             return values
         if hasattr(values, "iloc"):
             return values.iloc[self.kept]
-        if hasattr(values, "take") and hasattr(values, "schema") and not isinstance(values, np.ndarray):  # pyarrow
+        if is_arrow(values):
             return values.take(self.kept)
         if isinstance(values, (list, tuple)):
             return [values[i] for i in self.kept]
@@ -102,7 +102,7 @@ def _named_columns(name: str, values: Any) -> Iterator[tuple[str, Array]]:
         names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
         yield from ((own, np.asarray(frame_column(values, j))) for j, own in enumerate(names))
         return
-    plain = values.to_numpy() if hasattr(values, "to_numpy") else values
+    plain = without_index(values)
     array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
     if array.ndim == 2:
         names = column_names(values, array.shape[1]) or [f"x{j}" for j in range(array.shape[1])]
