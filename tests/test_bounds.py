@@ -91,8 +91,7 @@ def test_fractions_and_their_roots_are_enclosed_by_neighbours(a, b, e, root, exa
     assert Fraction(low) ** power <= value
     assert high == math.inf or value <= Fraction(high) ** power
     assert high in (low, math.nextafter(low, math.inf))
-    if high == low:
-        assert Fraction(low) ** power == value
+    assert (high == low) == (Fraction(low) ** power == value)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,22 @@ def test_mutated_certificates(model):
     assert 20 < said["accepted"] < said["rejected"]
 
 
+@pytest.mark.parametrize("model", ["multinomial", "ordinal"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"kind": kind}, "states no margin and no loss") for kind in ("bracket", "optimum")]
+    + [({"lower": 0.1}, "no margin"), ({"upper": 0.1}, "no margin"), ({"norm": 1.0}, "no margin")]
+    + [({"b": 1.0}, "no b, no nu"), ({"nu": 0.1}, "no b, no nu"), ({"sample_weight": (1.0,) * 6}, "no sample weights")],
+)
+def test_fields_of_margins_and_losses_have_no_meaning_for_a_model(model, change, told):
+    X, y = [[1.0, 0.0], [2.0, 1.0], [4.0, 5.0], [5.0, 6.0], [7.0, 0.5], [8.0, 0.0]], [0, 0, 1, 1, 2, 2]
+    certificate = gordan.diagnose(X, y, model=model).certificate
+    assert certificate.kind == "separator"
+    assert replace(certificate, b=0.0) is not None
+    with pytest.raises(gordan.InputError, match=told):
+        replace(certificate, **change)
+
+
 def test_counts_and_classes_that_are_refused():
     for y, told in (
         ([0, -1, 2], r"y\[1\] is -1"),
