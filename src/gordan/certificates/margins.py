@@ -202,7 +202,7 @@ class Margin:
     def _lowest_tail_means(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """Return for each group a lower bound on the mean of its lowest scores, filled up to the caps until it has its mass."""
         assert self.nu is not None
-        mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
+        mass = bounds.down(self.nu * bounds.near_bounds(self.in_place.c)[0] / len(self.groups))
         lows, width = self._tail_means(products, b, slack, mass)
         # narrower enclosures move a mean by less than the width of the widest one
         if exactly or not (width <= NARROW_WIDTH * sum(lows) or sum(lows) + len(lows) * width <= 0):

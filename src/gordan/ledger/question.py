@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gordan.arrays import Array, namespace
+from gordan.certificates.bounds import near_sum
 from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
@@ -228,8 +229,7 @@ class Subject:
         caps = None
         if margin.nu is not None:
             c = np.ones(1) if margin.weights is None else margin.weights[self.kept]
-            # math.fsum takes a quarter of the time with a list
-            total = margin.nu * (float(len(signs)) if margin.weights is None else math.fsum(c.tolist()))
+            total = margin.nu * (float(len(signs)) if margin.weights is None else near_sum(c))
             with np.errstate(over="ignore"):
                 caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(1)  # a cap of 1 is no restriction
             caps = caps if len(caps) == len(signs) else np.full(len(signs), caps[0])
