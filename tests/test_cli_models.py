@@ -474,3 +474,19 @@ def test_planes_that_were_not_found_in_time(tmp_path, monkeypatch):
     assert "stopped (time-limit): it was not started" in found.stdout
     assert "no model was written: 2 of 3 planes were not found in time; pass a larger --time-limit" in found.output
     assert not (tmp_path / "m.gordan").exists()
+
+
+def test_labels_that_may_be_those_of_another_column(tmp_path):
+    """Numbers that are not whole are refused, as in Python, and classes of hardly more than a row are reported."""
+    file, model = tmp_path / "t.csv", tmp_path / "m.gordan"
+    file.write_text("y,a,b\n" + "".join(f"{k % 2},{k},{k / 4}\n" for k in range(24)))
+    refused = run("fit", file, "-o", model)
+    assert refused.exit_code == 2
+    assert "the labels are numbers that are not whole, 0.0, 0.25, 0.5, 0.75," in refused.stderr
+    assert "is the label another column? --label NAME" in refused.stderr
+    assert not model.exists()
+    found = answer("fit", file, "-o", model, "--label", "a", "--drop", "y", "--loss", "squared_hinge")
+    assert any(
+        "has 24 classes, 0, 1, 2, 3" in notice and "in 24 rows; is the label another" in notice for notice in found["notices"]
+    )
+    assert not any("another column" in notice for notice in answer("fit", file, "-o", model, "--label", "y")["notices"])

@@ -54,7 +54,7 @@ from gordan.io import Model, Table, read, write_atomic
 from gordan.io.delimited import DELIMITERS, pandas_call, with_separator
 from gordan.io.model import probabilities
 from gordan.io.reading import format_of, names_in
-from gordan.io.table import Dialect, NoSuchColumn, Request, number
+from gordan.io.table import MAX_LISTED, Dialect, NoSuchColumn, Request, listed, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -66,6 +66,9 @@ from gordan.verdicts.loss import checked_C
 if TYPE_CHECKING:
     from gordan.arrays import Array
     from gordan.certificates import Certificate
+
+# The share of the rows above which so many classes are reported.
+MAX_CLASS_SHARE = 0.5
 
 
 # ---- fit --------------------------------------------------------------------------------------------------------------
@@ -182,6 +185,7 @@ def fit(
         raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read((2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight, by_name=True)
+        data = _with_plausible_classes(data)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         if asked.loss is None:
@@ -252,6 +256,21 @@ def _task(
     fitted = TrainingData.of(X, data.y, classes, which, data.weights, options.class_weight)
     shown = watch.moment if watch.visible else None
     return FitTask(fitted, deadline, None, threads, shown, words_for(data), checkpoint)
+
+
+def _with_plausible_classes(data: Data) -> Data:
+    """Refuse several labels that are not whole numbers, and warn of many: perhaps the label is another column than the last.
+
+    scikit-learn refuses and warns of the same labels.
+    """
+    ask = "is the label another column? --label NAME"
+    if len(data.classes) > 2 and any(isinstance(label, float) and not label.is_integer() for label in data.classes):
+        raise InputError(f"{data.path}: the labels are numbers that are not whole, {listed(data.classes)}; {ask}")
+    if len(data.classes) <= max(MAX_LISTED, MAX_CLASS_SHARE * data.n):
+        return data
+    found = f"warning: {data.path} has {len(data.classes)} classes, {listed(data.classes)}, in {data.n} rows; {ask}"
+    print_notes(found)
+    return replace(data, notices=(*data.notices, found))
 
 
 def _require_room_for_pairs(fitting: Fitting, data: Data, limit: int | None) -> None:
