@@ -287,12 +287,22 @@ def test_unknown_parameters_are_refused_by_name(made):
     """With the name of the estimator, and of what is called otherwise here; scikit-learn goes on to see the parameters."""
     for wrong, told in (
         ("fit_intercept", "pass intercept='none'"),
-        ("penalty", "the penalty is "),
-        ("tolerance", "parameters are C"),
+        ("kernel", "the classifier is linear"),
+        *(
+            (
+                ("penalty", "the penalty is "),
+                ("multi_class", "pass loss='multinomial'"),
+                ("tolerance", "parameters are C"),
+            )
+            if made is gordan.LinearClassifier
+            else (("C", "use LinearClassifier to choose a loss and C"), ("penalty", "parameters are class_weight"))
+        ),
     ):
-        if made is gordan.LinearClassifier or wrong == "fit_intercept":
-            with pytest.raises(TypeError, match=rf"^{made.__name__} has no parameter '{wrong}'; .*{re.escape(told)}"):
-                made(**{wrong: False})
+        with pytest.raises(TypeError, match=rf"^{made.__name__} has no parameter '{wrong}'; .*{re.escape(told)}"):
+            made(**{wrong: False})
+    allowed = "only loss and C" if made is gordan.LinearClassifier else "no parameters"
+    with pytest.raises(TypeError, match=rf"^{made.__name__} takes {allowed} by position; pass parameters by name, such as tol"):
+        made("hinge", 1.0, 1e-3)
     with pytest.raises(TypeError, match=r"did you mean 'max_iter'\?"):
         made(max_iters=3)
     model = made(tol=1e-3)

@@ -188,7 +188,7 @@ def test_accepts_agrees_with_check():
 
 
 def test_verify_reads_before_it_checks():
-    with pytest.raises(InputError, match="certificate is dict; pass"):
+    with pytest.raises(InputError, match=r"certificate is dict; pass result.certificate, or model.certificate_"):
         gordan.verify({}, POINTS, [1, 1, 0, 0])
     with pytest.raises(InputError, match=r"X\[1, 0\] is nan"):
         gordan.verify(SEPARATOR, [[1.0, 0.0], [math.nan, 1.0]], [1, 0])

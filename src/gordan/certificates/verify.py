@@ -297,8 +297,8 @@ def verified_for(
     """
     if not isinstance(certificate, Certificate):
         raise InputError(
-            f"certificate is {type(certificate).__name__}; pass result.certificate (for several classes, pass one "
-            "certificate and y == that class), or Certificate.from_json(text)"
+            f"certificate is {type(certificate).__name__}; pass result.certificate, or model.certificate_ of a classifier (for "
+            "several classes, pass one certificate and y == that class), or Certificate.from_json(text)"
         )
     asked = certificate, X, y, sample_weight
     kept = _kept_rows(certificate, X, y, sample_weight)

@@ -40,23 +40,35 @@ MIN_C = 1e-265
 # kept for it at most.
 REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
 
-# Parameters of other libraries, and what to pass instead.
+# Parameters of other libraries, and what to pass instead: to both classifiers, to that of losses, and to that of margins.
 HINTS_FOR_UNKNOWN_PARAMETERS = {
     "fit_intercept": "pass intercept='none' for no intercept, 'free' for one that is not penalized",
-    "penalty": "the penalty is half the square of the Euclidean norm",
+    "kernel": "the classifier is linear",
+    **dict.fromkeys(("solver", "dual"), "how the problem is solved depends on the data"),
 }
+HINTS_FOR_LOSSES = {
+    "penalty": "the penalty is half the square of the Euclidean norm",
+    "multi_class": "classes are fitted one against the rest; pass loss='multinomial' for all at once",
+}
+HINTS_FOR_MARGINS = dict.fromkeys(("C", "loss"), "pass nu for a soft margin, or use LinearClassifier to choose a loss and C")
 Class = TypeVar("Class")
 
 
 def refusing_unknown_parameters(cls: type[Class]) -> type[Class]:
-    """Make the constructor of a class of parameters refuse unknown ones with a message that suggests what is meant."""
+    """Make the constructor of a class of parameters say which one is meant where one is unknown, or must be named."""
     original: Any = cls.__dict__["__init__"]
 
     @wraps(original)
     def __init__(self: Any, *given: Any, **named: Any) -> None:
-        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        parts = fields(cls)  # type: ignore[arg-type]
+        known = {field.name for field in parts}
+        by_position = [field.name for field in parts if not field.kw_only]
+        if len(given) > len(by_position):
+            allowed = f"only {' and '.join(by_position)}" if by_position else "no parameters"
+            raise TypeError(f"{type(self).__name__} takes {allowed} by position; pass parameters by name, such as tol=1e-4")
         for name in (name for name in named if name not in known):
-            hint = HINTS_FOR_UNKNOWN_PARAMETERS.get(name) or did_you_mean(name, known)
+            own = HINTS_FOR_LOSSES if "loss" in known else HINTS_FOR_MARGINS
+            hint = (HINTS_FOR_UNKNOWN_PARAMETERS | own).get(name) or did_you_mean(name, known)
             hint = hint or f"its parameters are {', '.join(sorted(known))}"
             raise TypeError(f"{type(self).__name__} has no parameter {name!r}; {hint}")
         original(self, *given, **named)
