@@ -843,6 +843,20 @@ def test_the_factorization_for_a_part_of_the_rows_saves_one_for_all(loss, condit
     assert max(counts, default=0) < 30000
 
 
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_columns_of_sizes_that_differ_by_twelve_orders_of_magnitude(loss, intercept):
+    """Products of rows hide the small columns, and steps along a line may be far too long or too short."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d = rng.integers(15, 60), rng.integers(1, 8)
+        X = rng.standard_normal((n, d))
+        y = X @ rng.standard_normal(d) + 2 * rng.standard_normal(n) > 0
+        X *= 10 ** rng.uniform(-6, 6, d)
+        result = gordan.minimize_loss(X, y, loss=loss, C=10.0 ** rng.integers(2, 5), intercept=intercept)
+        assert result.status == "solved", seed
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
 @pytest.mark.parametrize("columns", [1000, 60])
 def test_sparse_rows_of_well_conditioned_columns_need_no_factorization(columns, loss, monkeypatch):

@@ -35,8 +35,16 @@ class Tuning:
     # where a matrix for all columns would be factorized, that for at most half as many rows costs less.
     few_dense: int = 1000
     few_sparse: int = 100
+    # The largest relative error of the slope of a direction from that matrix.
+    hidden: float = 1e-3
     # The share of the initial slope that a line search may leave. The first step tried is Newton's, which is right near the end.
     slope_left: float = 0.1
+    # The largest factor by which a line search increases a step that is too short: with hardly any curvature there may be much of
+    # it a little farther along the line. After `halvings` steps a bracket is divided by orders of magnitude, those of the badly
+    # scaled columns, where Newton's method leaves it; it is multiplied by `fall` if its lower end is 0.
+    growth: float = 10.0
+    halvings: int = 8
+    fall: float = 1e-2
     # Largest relative residual of conjugate gradients. Near the end they aim at the share `wanted` of a gradient that is small
     # enough: more precision is no use, and a little more, up to `near_end`, costs less than another step if steps do reduce it.
     forcing: float = 0.1
@@ -176,6 +184,8 @@ class Newton:
     """Whether the factorization is no good as a preconditioner any more."""
     unaided: bool = False
     """Whether conjugate gradients without a factorization are tried first, and took few steps so far."""
+    by_products: bool = True
+    """Whether products of few rows led to directions that rounding did not hide."""
     cg: History = field(default_factory=History)
 
     @staticmethod
@@ -250,7 +260,10 @@ class Newton:
         columns, k = self.rows.d, len(active)
         if k == 0:
             # without weights the plane is only too long: a free b that stayed behind would soon bring some row below 1
-            return np.where(self.J > 0, -gradient, 0.0) if alpha.any() else -self.w
+            if not alpha.any():
+                return -self.w
+            # the rows that had curvature before say how large a step may be, and how columns compare
+            return np.where(self.J > 0, -gradient, 0.0) if self.factor is None else -solved(self.factor, gradient)
         least = steps_for_a_factor(self.rows, k) if self.unaided else 0
         if least >= 2:
             s = self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), int(TUNING.unaided * least))
@@ -261,8 +274,11 @@ class Newton:
         factorizes = TUNING.factorizes(columns)
         spared = self.rows.sparse and self.cg.converged and not (factorizes and 2 * k <= columns)
         few = k <= (TUNING.few_sparse if spared else TUNING.few_dense)
-        if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
-            return self._by_rows(gradient, h[active], active)
+        if k < columns and few and self.by_products and fits(8 * k * (columns + TUNING.copies * k)):
+            found = self._by_rows(gradient, h[active], active)
+            if found is not None:
+                return found
+            self.by_products = not factorizes
         if not factorizes:
             return self._conjugate_gradients(gradient, h, small, self._by_diagonal(h), TUNING.most_cg)
         reused = self.factor is not None and not self.stale
@@ -297,20 +313,23 @@ class Newton:
         inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
         return lambda r: inverse * r
 
-    def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
+    def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array | None:
         """Return the direction from the k rows with h > 0: with r = h A s, (AAᵀ + 1/h) r = -A g and s = -g - Aᵀr for J = 1.
 
-        A free intercept is one more unknown, and Σ y r = -g_b one more equation.
+        A free intercept is one more unknown, and Σ y r = -g_b one more equation. None if rounding hides the direction: if columns
+        are badly scaled, the products of rows say nothing about columns of small entries. Then sᵀ(J + AᵀhA)s differs from -gᵀs.
         """
         rows, free = self.rows.take(active), self.J[-1] == 0
-        g, signs = gradient, None
+        taken, g, signs = rows, gradient, None
         if free:
             rows, g, signs = replace(rows, constant=0.0), gradient[:-1], rows.signs * (rows.scale * rows.constant)
         K = rows.gram(np.arange(rows.n))
         K[np.diag_indices(rows.n)] += 1 / h
         r, b = bordered(K, -rows.scores(g), signs, -float(gradient[-1]))
         s = -(g + rows.combine(r))
-        return np.append(s, -b) if free else s
+        s = np.append(s, -b) if free else s
+        slope, u = float(gradient @ s), taken.scores(s)
+        return s if abs(float(self.J * s @ s) + float(h * u @ u) + slope) <= TUNING.hidden * abs(slope) else None
 
     def _conjugate_gradients(
         self, gradient: Array, h: Array, small: float, precondition: Callable[[Array], Array], most: int
@@ -430,7 +449,7 @@ def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadlin
     the time is up, the largest t up to which the objective is known to fall is returned, once there is one.
     """
     (z, u, along, bend), t, low, high = line, 1.0, 0.0, math.inf
-    for _ in range(40):
+    for k in range(40):
         of_loss, second = of_losses(z + t * u, u)
         slope = along + t * bend + of_loss
         if abs(slope) <= enough:
@@ -440,12 +459,19 @@ def line_search(line: Line, of_losses: Derivatives, enough: float, time: Deadlin
             return low  # at a larger t the objective may be far above that of the start
         curvature = bend + second()
         new = t - slope / curvature if curvature > 0 else math.inf
-        if not low < new < high:
-            new = 0.5 * (low + high) if high < math.inf else 2 * t
+        if high == math.inf:
+            new = min(new, TUNING.growth * t)
+        elif not low < new < high:
+            new = _within(low, high) if k >= TUNING.halvings else 0.5 * (low + high)
         if new in (low, high, t):
             break
         t = new
     return t
+
+
+def _within(low: float, high: float) -> float:
+    """Return t between `low` and `high`, which may differ by orders of magnitude."""
+    return math.sqrt(low * high) if low > 0 else TUNING.fall * high
 
 
 def derivatives(weights: Weights, curvature: Curvature) -> Derivatives:
