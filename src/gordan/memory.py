@@ -6,6 +6,7 @@ import math
 import mmap
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 # Allocations of up to this many bytes are allowed without a check.
@@ -66,29 +67,45 @@ def _system() -> float:
 def _groups() -> float:
     """Return the bytes that the limits of the control groups of this process, and of the groups that contain them, allow."""
     try:
-        lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+        own = OWN_GROUPS.read_text()
     except OSError:
         return math.inf
-    left = math.inf
-    for _, controllers, path in (line for line in lines if len(line) == 3):
+    return min((_left(*files) for files in _files(own, GROUPS)), default=math.inf)
+
+
+@lru_cache(maxsize=1)
+def _files(own: str, groups: Path) -> list[tuple[str, str, str, str]]:
+    """Return the files with the limit, the usage and the statistics of each group, and the name of its file pages.
+
+    `own` lists the groups of this process.
+    """
+    found = []
+    for _, controllers, path in (line.split(":", 2) for line in own.splitlines() if line.count(":") >= 2):
         if controllers in FILES:
+            limit, usage, reclaimable = FILES[controllers]
             group = Path(path.lstrip("/"))
             for part in (group, *group.parents):  # a container may see its own group as the root, whatever its name outside
-                left = min(left, _left(GROUPS / controllers / part, *FILES[controllers]))
-    return left
+                folder = groups / controllers / part
+                found.append((str(folder / limit), str(folder / usage), str(folder / "memory.stat"), reclaimable))
+    return found
 
 
-def _left(folder: Path, limit: str, usage: str, reclaimable: str) -> float:
+def _left(limit: str, usage: str, statistics: str, reclaimable: str) -> float:
     try:
-        most = int((folder / limit).read_text())
-        used = int((folder / usage).read_text()) if most < NO_LIMIT_BYTES else 0
+        most = int(_text(limit))
+        used = int(_text(usage)) if most < NO_LIMIT_BYTES else 0
     except (OSError, ValueError):  # no such group, or "max"
         return math.inf
     if most >= NO_LIMIT_BYTES:  # the statistics, which take longer to read, are not needed
         return math.inf
     try:
-        statistics = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        used -= next(int(value) for name, value in statistics if name == reclaimable)
+        entries = (line.split() for line in _text(statistics).splitlines())
+        used -= next(int(value) for name, value in entries if name == reclaimable)
     except (OSError, ValueError, StopIteration):
         pass
     return float(max(0, most - used))
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
