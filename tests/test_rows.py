@@ -361,7 +361,7 @@ def test_passes_are_counted(storage):
     cost = [
         (lambda: made.scores(w), 1),
         (lambda: made.combine(p), 1),
-        (lambda: made.curved(p, w), 2 if storage == "sparse" else 1),
+        (lambda: made.curved(p, w), 1),
         (lambda: made.softmin(w), 1),
         (lambda: made.softmin(w, p, halves_of(8).astype(np.int8)), 1),
         (lambda: made.lowest(w, 3), 1),

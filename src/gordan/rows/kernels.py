@@ -441,6 +441,17 @@ def sparse_combine(data, indices, indptr, q, lo, hi, acc):
 
 
 @compiled_in_order
+def sparse_curved(data, indices, indptr, w, b, h, lo, hi, q, acc):
+    """Set q_i = h_i (x_i·w + b) and add Σ_i q_i x_i to acc, reading each row while it is in the cache."""
+    for i in range(lo, hi):
+        q[i] = 0.0
+        if h[i] != 0.0:
+            q[i] = h[i] * (sparse_product(data, indices, indptr, i, w) + b)
+            for k in range(indptr[i], indptr[i + 1]):
+                acc[indices[k]] += q[i] * data[k]
+
+
+@compiled_in_order
 def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, acc):
     """Do the pass of `dense_softmin` over CSR rows, in blocks of 128."""
     _begin(tally, acc)

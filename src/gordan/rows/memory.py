@@ -140,6 +140,16 @@ class _Memory(Storage):
                 total += self._piece(start, stop).T @ q[start:stop]
         return total
 
+    def curved(self, w: Array, b: float, h: Array, threads: int) -> tuple[Array, float]:
+        q, kernel = np.empty(self.n), _kernel(self.kind, "curved")
+
+        def part(lo: int, hi: int) -> Array:
+            acc = np.zeros(self.d)
+            kernel(*self.arrays, w, b, h, lo, hi, q, acc)
+            return acc
+
+        return _sum(self._run(part, threads)), float(np.sum(q))
+
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         wide = widest(shared)
         rows = max(1, min(PIECE_ENTRIES * self.n // self.entries, PIECE_ENTRIES // wide))
@@ -305,16 +315,6 @@ class Dense(_Memory):
 
         self._run(part, available())
         return Dense(taken)
-
-    def curved(self, w: Array, b: float, h: Array, threads: int) -> tuple[Array, float]:
-        q, kernel = np.empty(self.n), _kernel(self.kind, "curved")
-
-        def part(lo: int, hi: int) -> Array:
-            acc = np.zeros(self.d)
-            kernel(*self.arrays, w, b, h, lo, hi, q, acc)
-            return acc
-
-        return _sum(self._run(part, threads)), float(np.sum(q))
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """Return the products, computed by blocks of columns so that rows are not copied as a whole."""
