@@ -31,8 +31,8 @@ from gordan.verdicts.loss import MAX_STORED
 from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
 
-# The most entries of X for which a fit goes on to the smaller tolerance, until rounding allows no progress: it costs
-# milliseconds, and `coef_` is then accurate to ten digits or more.
+# The most entries of X, zeros included, for which a fit goes on to the smaller tolerance, until rounding allows no progress: it
+# costs milliseconds, and `coef_` is then accurate to ten digits or more.
 SMALL_ENTRIES, SMALL_TOL = 1 << 15, 1e-12
 # With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.MIN_WEIGHT`).
 MIN_C = 1e-265
@@ -149,12 +149,12 @@ class LossFitting:
 
     def _arguments(self, of: int = 1) -> dict[str, Any]:
         """Return the arguments of `minimize_loss` that are the same for all labels, with one of `of` shares of the time left."""
-        options = self.options
+        options, X = self.options, self.task.data.X
         return {
             "loss": options.loss,
             "C": options.C,
             "intercept": options.intercept,
-            "tol": min(options.tol, SMALL_TOL) if self.task.data.X.entries <= SMALL_ENTRIES else options.tol,
+            "tol": min(options.tol, SMALL_TOL) if X.n * X.d <= SMALL_ENTRIES else options.tol,
             "max_iter": options.max_iter,
             "time_limit": None if options.time_limit is None else self._left() / of,
             "random_state": self.task.seed,
