@@ -113,7 +113,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
         newton = RowSoftmaxNewton.start(rows, task.which, classes, task.c, task.free, task.time)
     else:
         # without several rows for each coefficient, a part says little about all rows
-        unaided = w is None and not rows.sparse and enough < classes
+        unaided = w is None and enough < classes and may_be_unaided(rows)
         newton = SoftmaxNewton.start(rows, task.which, classes, task.c, task.free, w, task.time, unaided)
         waiting = newton if w is None else None
     yield from _class_steps(task, newton, waiting, begun=w is not None or not rows.in_memory)

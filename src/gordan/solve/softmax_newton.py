@@ -24,7 +24,7 @@ from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import softmax
 from gordan.rows import Rows, over_rows
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import Line, conjugate_gradients, line_search, second_moment
+from gordan.solve.loss_newton import Line, conjugate_gradients, line_search, second_moment, steps_for_a_factor
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,8 @@ class SoftmaxNewton:
 
     def _direction(self, gradient: Array, enough: float) -> Array:
         if self.unaided:
-            return self._conjugate_gradients(gradient, enough, TUNING.unaided)
+            most = steps_for_a_factor(self.rows, self.rows.n) // int(self.W.shape[1]) if self.rows.sparse else 0
+            return self._conjugate_gradients(gradient, enough, max(TUNING.unaided, most))
         stale = self.factor is None or self.used > max(self.used_at_first, 0) + self._worth
         before, self.square = self.square, float(np.sum(gradient * gradient))
         slow = self.whole and TUNING.slow * before < self.square < TUNING.near * enough * enough
