@@ -24,6 +24,7 @@ from gordan.certificates import standalone
 from gordan.certificates.verify import verified_for
 from gordan.cli.app import app
 from gordan.cli.proofs import claims_in
+from gordan.verdicts import many
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 INTERCEPTS = ("free", "penalized", "none")
@@ -48,6 +49,28 @@ def objective(loss, X, y, C, w, b, penalized):
     short = np.maximum(0, 1 - z)
     losses = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0, -z)}[loss]
     return 0.5 * (w @ w + (b * b if penalized else 0.0)) + C * losses.sum()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_classes_of_small_data_are_found_together_as_precisely_as_one_by_one(loss, monkeypatch):
+    alone, found = [], many.result_of
+
+    def counted(asked, *known, **named):
+        alone.extend([] if known else [asked])
+        return found(asked, *known, **named)
+
+    monkeypatch.setattr(many, "result_of", counted)
+    X, y = load_iris(return_X_y=True)
+    model = LinearClassifier(loss).fit(X, y)
+    assert not alone
+    assert np.max(model.gap_) <= 1e-9
+    for k in range(3):
+        one = gordan.minimize_loss(X, y == k, loss=loss, tol=1e-12)
+        np.testing.assert_allclose(model.coef_[k], one.w, rtol=1e-8)
+    with pytest.warns(ConvergenceWarning, match="no-progress"):
+        precise = LinearClassifier(loss, tol=1e-13).fit(X, y)
+    assert alone
+    assert (precise.gap_ <= model.gap_).all()
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -20,6 +20,7 @@ import gordan
 from gordan import InputError, InseparableWarning, LinearClassifier, MaxMarginClassifier, minimize_loss
 from gordan.estimators import least_loss
 from gordan.plots import BoundaryDisplay
+from gordan.verdicts.many import minimize_many_losses
 
 rng = np.random.default_rng(18)
 X = rng.normal(size=(90, 6))
@@ -102,11 +103,11 @@ def test_columns_share_the_passes(monkeypatch):
     """One call with a table, whichever classifier: for labels without a separator of that of largest margin as well."""
     asked = []
 
-    def counted(X, y, **options):
-        asked.append(np.shape(y))
-        return minimize_loss(X, y, **options)
+    def counted(X, Y, *given):
+        asked.append(np.shape(Y))
+        return minimize_many_losses(X, Y, *given)
 
-    monkeypatch.setattr(least_loss, "minimize_loss", counted)
+    monkeypatch.setattr(least_loss, "minimize_many_losses", counted)
     linear, margins = both()
     assert asked == [(90, 4), (90, 2)]
     assert margins.loss_ == [None, None, "squared_hinge", "squared_hinge"]

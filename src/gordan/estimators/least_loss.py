@@ -24,16 +24,21 @@ from gordan.estimators.models import build_model, certificates_of, limit_advice,
 from gordan.estimators.multiclass import Binary, FitTask
 from gordan.intercepts import Intercept, InterceptWord
 from gordan.io.model import Kind, Model, PlaneFacts
+from gordan.ledger.question import Budget
 from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, minimize_loss, outward
-from gordan.verdicts.loss import MAX_STORED
+from gordan.verdicts.arguments import budget_of
+from gordan.verdicts.loss import MAX_STORED, LossOptions
+from gordan.verdicts.many import minimize_many_losses
 from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
 
 # The most entries of X, zeros included, for which a fit goes on to the smaller tolerance, until rounding allows no progress: it
 # costs milliseconds, and `coef_` is then accurate to ten digits or more.
 SMALL_ENTRIES, SMALL_TOL = 1 << 15, 1e-12
+# With several classes together, the proved gap that is not narrowed further if only rounding keeps it above SMALL_TOL.
+SMALL_ENOUGH = 1e-9
 # With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.MIN_WEIGHT`).
 MIN_C = 1e-265
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
@@ -161,6 +166,14 @@ class LossFitting:
             "threads": self.task.threads,
         }
 
+    def _together(self, class_weight: Any) -> tuple[Budget, LossOptions]:
+        """Return the limits and the options for several problems together."""
+        asked = self._arguments()
+        budget = budget_of(asked["max_iter"], asked["time_limit"], asked["random_state"], asked["threads"])
+        loss, intercept = Loss.of(asked["loss"]), Intercept.of(asked["intercept"])
+        enough = min(self.options.tol, SMALL_ENOUGH)
+        return budget, LossOptions(loss, float(asked["C"]), intercept, asked["tol"], class_weight, enough=enough)
+
     def _left(self) -> float:
         """Return the seconds that a search may take, so that some are left for the regions of the minimizers."""
         left, rows = self.task.deadline - time.perf_counter(), int(self.task.data.X.n)
@@ -209,13 +222,11 @@ class LossFitting:
         """
         if len(problems) > 1 and self.task.checkpoint is None:
             try:
-                many: Any = minimize_loss(
-                    self.task.data.X,
-                    np.array([binary.positive for binary in problems]).T,  # transposed: its columns are then contiguous
-                    sample_weight=self.task.data.weights,
-                    class_weight=self.options.class_weight if self.kind == "multilabel" else None,
-                    start=starts,
-                    **self._arguments(),  # without the callback, with which no passes are shared
+                labels = np.array([binary.positive for binary in problems]).T  # transposed: its columns are then contiguous
+                class_weight = self.options.class_weight if self.kind == "multilabel" else None
+                # without the callback, with which no passes are shared
+                many = minimize_many_losses(
+                    self.task.data.X, labels, *self._together(class_weight), self.task.data.weights, starts
                 )
                 return [self._reported(binary, result) for binary, result in zip(problems, many, strict=True)]
             except InputError:  # the message is to name the class

@@ -370,7 +370,7 @@ def minimize_loss(
         from gordan.verdicts.many import minimize_many_losses
 
         require_aligned(X=X, y=y, sample_weight=sample_weight)
-        return minimize_many_losses(X, y, device, budget, options, sample_weight, start, checkpoint)
+        return minimize_many_losses(X, y, budget, options, sample_weight, start, device, checkpoint)
     problem = Problem.of(X, y, device, several=chosen.several).in_memory_if_small().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     file = None if checkpoint is None else Checkpoint(checkpoint)
@@ -387,14 +387,19 @@ def checked_C(C: Any, name: str = "C") -> float:
 
 
 class LossOptions(NamedTuple):
-    """Which loss is asked for, and how narrow the interval for its least value is to be; `class_weight` is as it was passed."""
+    """Which loss is asked for, and how narrow the interval for its least value is to be; `class_weight` is as it was passed.
+
+    If several label vectors are solved together and rounding leaves an interval wider than `tol`, but not than `enough`, then
+    that one is not solved by itself.
+    """
 
     loss: Loss
     C: float
     intercept: Intercept
     tol: float
-    class_weight: Any
-    callback: Callable[[Moment], object] | None
+    class_weight: Any = None
+    callback: Callable[[Moment], object] | None = None
+    enough: float = 0.0
 
 
 def question_of(

@@ -240,7 +240,14 @@ def margins_together(
 
 
 def minimize_many_losses(
-    X: Any, Y: Any, device: str | None, budget: Budget, options: LossOptions, sample_weight: Any, start: Any, checkpoint: Any
+    X: Any,
+    Y: Any,
+    budget: Budget,
+    options: LossOptions,
+    sample_weight: Any,
+    start: Any,
+    device: str | None = None,
+    checkpoint: Any = None,
 ) -> ManyLosses:
     """Find the plane of least loss for each column of Y."""
     columns = _Columns[LossResult](*_read(X, Y, device, checkpoint), options.intercept, budget)
@@ -273,7 +280,7 @@ def minimize_many_losses(
         rough = columns.rough_planes(starts, table, searched)
     optima: dict[int, Optimum] = {}
     if rough is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
-        optima = columns.prove(rough, table, options.tol)
+        optima = columns.prove(rough, table, max(options.tol, options.enough))
         if not problem.storage.in_memory:  # column by column it would take as long again
             ended = columns.stopped or search.short
             columns.status[columns.open] = (columns.stop_reason if ended else Status.NO_PROGRESS).value
