@@ -57,8 +57,10 @@ from gordan.solve.rescaling import by_rescaling, is_rescalable
 from gordan.statuses import Ending
 
 # The smallest tolerance for which the proximal Newton method is asked, by the type in which the rows are summed: beyond it, sums
-# in that type cannot tell whether the bracket has closed.
+# in that type cannot tell whether the bracket has closed. For a soft margin of rows on a device it is asked for any tolerance,
+# since the methods that go on from there keep vectors over rows on the host, and take this many seconds per row to begin.
 PROXIMAL_TOL = {"float32": 1e-4, "float64": 1e-9}
+SECONDS_TO_PLAY = 5e-7
 # Largest share of rows on the wrong side of a plane at which playing on is worthwhile. Where classes overlap the share exceeds 6%
 # on every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
 MAX_WRONG_SHARE = 0.06
@@ -218,8 +220,10 @@ def _hessian_fits(question: Question) -> bool:
 
 def _suits_proximal_newton(question: Question, evidence: Evidence) -> bool:
     """Return whether rows are on a device, or so many are at their caps that the working set cannot hold them."""
-    suits = question.counted.storage.on_device or playing.many_at_caps(question)
-    return suits and _hessian_fits(question) and question.tol >= PROXIMAL_TOL[question.rows.storage.sums]
+    on_device = question.counted.storage.on_device
+    suits = (on_device or playing.many_at_caps(question)) and _hessian_fits(question)
+    first = on_device and question.margin.nu is not None
+    return suits and (first or question.tol >= PROXIMAL_TOL[question.rows.storage.sums])
 
 
 def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
@@ -242,11 +246,14 @@ def _noise_changes_the_plane(question: Question, evidence: Evidence) -> bool:
 
 
 def _not_settled(question: Question, evidence: Evidence) -> bool:
-    """Return False if a soft margin is known to be negligible, or is known as precisely as floats allow."""
+    """Return False if a soft margin is known to be negligible, or as precisely as floats or time to play on the host allow."""
     if question.margin.nu is None:
         return True
     vanishes, trace = not evidence.sign_decided and evidence.upper <= question.tol * question.radius, evidence.effort.trace
-    return not vanishes and (trace is None or bool(trace.gap[-1] > question.tol))
+    if vanishes or (trace is not None and trace.gap[-1] <= question.tol):
+        return False
+    to_host = question.counted.storage.on_device and evidence.p is not None
+    return not to_host or question.budget.time.affords(SECONDS_TO_PLAY * question.rows.n)
 
 
 def _working_set_outgrown(question: Question, evidence: Evidence) -> bool:
