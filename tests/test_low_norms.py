@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from checkers import both
 from problems import p_norm
-from scipy.optimize import linprog
+from scipy.optimize import OptimizeResult, linprog
 from test_robust import clouds
 
 import gordan
 from gordan.certificates.bounds import norm_at_most, norm_bound
 from gordan.geometry import dual_exponent
+from gordan.solve import box_norm
 
 
 def least_sum(A, groups, caps=math.inf):
@@ -65,6 +66,25 @@ def test_a_soft_margin_of_norm_1_is_a_linear_program_too(intercept, weighted):
         assert result.margin == pytest.approx((value, value), rel=1e-8, abs=1e-10)
         assert result.status == ("solved" if value > 1e-9 else "margin-below-tol")
         assert both(result.certificate, X, y) == (True, True)
+
+
+def test_the_game_is_played_where_no_method_solves_the_program(monkeypatch):
+    """The interior-point method comes first for large programs, each may use a part of the time, and the game has the rest."""
+    X, y = clouds(30, 5, seed=1)
+    tried = []
+
+    def fails(*_, method, options, **__):
+        tried.append((method, options["time_limit"]))
+        return OptimizeResult(status=1)
+
+    monkeypatch.setattr("scipy.optimize.linprog", fails)
+    for large in (10**9, 0):
+        monkeypatch.setattr(box_norm, "LARGE_ENTRIES", large)
+        result = gordan.maximize_margin(X, y, norm=1, nu=0.5, tol=0.1, time_limit=1000)
+        assert result.status == "solved"
+        assert result.n_iter > 0
+    assert [method for method, _ in tried] == ["highs-ds", "highs-ipm", "highs-ipm", "highs-ds"]
+    assert all(350 < seconds <= 400 for _, seconds in tried)
 
 
 def test_a_method_chosen_by_name_plays_for_norm_1():

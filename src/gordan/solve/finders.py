@@ -326,7 +326,7 @@ FINDERS = (
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     # Plane and weights for rows that can only be passed over. Two passes and a d × d system for each step.
     Finder("Newton's method", playing.by_newton, width=_suits_proximal_newton),
-    # Plane and weights for norm 1. One linear program with as many entries as the rows, and for a soft margin a column for each.
+    # Plane and weights for norm 1. One linear program with twice as many entries as the rows.
     Finder("linear program", by_linear_program, width=_norm_one),
     # Plane and weights of the margin without noise: they often prove that no plane withstands it. Costs a play.
     Finder("margin without noise", playing.by_margin_without_noise, width=_noise_changes_the_plane),
