@@ -203,7 +203,7 @@ def is_arrow(values: Any) -> bool:
     return hasattr(values, "to_pylist")
 
 
-def without_index(values: Any) -> Any:
+def column_values(values: Any) -> Any:
     """Return a column of pandas or polars as an array of NumPy, and anything else as it is.
 
     An array of pyarrow is converted by `np.asarray`: its own method refuses text and missing values.

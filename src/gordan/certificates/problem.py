@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gordan.arrays import MAX_LABEL, Array, is_sparse, require_aligned, without_index
+from gordan.arrays import MAX_LABEL, Array, column_values, is_sparse, require_aligned
 from gordan.certificates.data import About, Label
 from gordan.certificates.matrix import ALWAYS, WORTH_COMPILING, Matrix
 from gordan.errors import InputError
@@ -223,7 +223,7 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError("y is a sparse matrix; pass y.toarray()")
     if isinstance(y, (list, tuple)):  # np.asarray would turn labels of mixed kinds into text
         y = np.fromiter(y, dtype=object, count=len(y))
-    array = np.asarray(host(without_index(y)))
+    array = np.asarray(host(column_values(y)))
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
@@ -298,7 +298,7 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     if is_sparse(Y):
         raise InputError("Y is a sparse matrix; pass Y.toarray()")
     try:
-        array = np.asarray(host(without_index(Y)))
+        array = np.asarray(host(column_values(Y)))
     except ValueError as error:
         raise InputError(f"Y is not a table of labels: {error}") from None
     if array.ndim != 2 or len(array) != n:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse, without_index
+from gordan.arrays import Array, column_values, is_sparse
 from gordan.errors import InputError, input_errors
 from gordan.rows import column_names
 
@@ -19,7 +19,7 @@ def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
     """
     if np.ma.is_masked(Y):
         raise InputError("Y has masked entries; every row needs 0 or 1 in every column")
-    table = Y.toarray() if is_sparse(Y) else without_index(Y)
+    table = Y.toarray() if is_sparse(Y) else column_values(Y)
     with input_errors("Y is not a table of labels", ValueError):
         array = np.asarray(table)
     if array.ndim != 2 or len(array) != n:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_arrow, is_sparse, without_index
+from gordan.arrays import Array, column_values, is_arrow, is_sparse
 from gordan.io.table import is_missing_text
 from gordan.rows.accept import column_names, column_types, frame_column, host
 
@@ -102,7 +102,7 @@ def _named_columns(name: str, values: Any) -> Iterator[tuple[str, Array]]:
         names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
         yield from ((own, np.asarray(frame_column(values, j))) for j, own in enumerate(names))
         return
-    plain = without_index(values)
+    plain = column_values(values)
     array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
     if array.ndim == 2:
         names = column_names(values, array.shape[1]) or [f"x{j}" for j in range(array.shape[1])]

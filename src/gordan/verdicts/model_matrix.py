@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, without_index
+from gordan.arrays import Array, column_values
 from gordan.certificates.data import About
 from gordan.errors import InputError
 from gordan.rows import Complete, column_names, complete_rows, host, is_missing
@@ -105,7 +105,7 @@ def name_of(column: Any) -> str | None:
 
 def plain_array(values: Any) -> Array:
     """Return a column of any library as an array of NumPy."""
-    return np.asarray(host(without_index(values)))
+    return np.asarray(host(column_values(values)))
 
 
 def checked_weights(weights: Any, n: int, missing: str) -> Array:
