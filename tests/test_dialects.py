@@ -347,6 +347,12 @@ def test_other_formats_are_called_what_they_are(tmp_path):
     for name in ("a.json", "b.csv"):
         with pytest.raises(gordan.InputError, match="is JSON"):
             read(written(tmp_path, json.dumps([{"a": 1}]), name))
+    gordan.LinearClassifier().fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "m.gordan")
+    with pytest.raises(gordan.InputError, match=r"is a model or a checkpoint of gordan; pass data here"):
+        read(tmp_path / "m.gordan")
+    (tmp_path / "t.feather").write_bytes(b"ARROW1\0\0")
+    with pytest.raises(gordan.InputError, match=r"read_feather\('t.feather'\).to_parquet\('t-table.parquet'\)"):
+        read(tmp_path / "t.feather")
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
     with pytest.raises(gordan.InputError, match="not a text table"):
         read(tmp_path / "X.npy", missing="drop")

@@ -14,6 +14,7 @@ import numpy as np
 
 from gordan.arrays import whole_number, whole_number_or_none
 from gordan.errors import InputError
+from gordan.io.container import MAGIC
 from gordan.io.delimited import DELIMITERS, header_of, read_delimited, with_separator
 from gordan.io.index import without_index
 from gordan.io.npy import ARCHIVE_ERRORS, NPY_MAGIC, npz_size, read_npy, read_npz
@@ -206,11 +207,18 @@ def names_in(path: Path, dialect: Dialect) -> list[str] | None:
 
 
 def _refuse_other_formats(path: Path) -> None:
-    """Raise an InputError that says how to convert a workbook or JSON, whatever the name of the file."""
+    """Raise an InputError that says how to convert a workbook, JSON or Feather, or what to do with a file of gordan's own.
+
+    The name of the file does not matter.
+    """
     if not path.is_file():
         return
     with path.open("rb") as file:
         start = file.read(64)
+    if start.startswith(MAGIC):
+        raise InputError(
+            f"{path} is a model or a checkpoint of gordan; pass data here (in predict and verify the model comes first)"
+        )
     workbook = start.startswith(b"\xd0\xcf\x11\xe0")  # .xls
     if start.startswith(b"PK\x03\x04"):
         with contextlib.suppress(*ARCHIVE_ERRORS, OSError), zipfile.ZipFile(path) as archive:
@@ -219,6 +227,9 @@ def _refuse_other_formats(path: Path) -> None:
     if workbook:
         to_csv = f"pandas.read_excel({named}).to_csv({table!r}, index=False)"
         raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")
+    if start.startswith(b"ARROW1"):
+        to_parquet = f"pandas.read_feather({named}).to_parquet({table.removesuffix('csv') + 'parquet'!r})"
+        raise InputError(f"{path} is a Feather file; convert it to Parquet, in Python: {to_parquet}")
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
         lines = ", lines=True" if path.suffix.lower() in (".jsonl", ".ndjson") else ""
