@@ -106,7 +106,8 @@ class Objectives:
         if intercept.grouped:
             centres, r = np.array([m for m, _ in balls]).T, np.array([radius for _, radius in balls])
             origin, own_origin = origin_of(self.X, self.c > 0)
-            step, near = self._rows_at_a_time(len(balls)), self.X.inward(np.array([optimum.w for optimum in optima]).T, b)
+            step = self._rows_at_a_time(len(balls))
+            near = np.array([self.X.inward(optimum.w, own) for optimum, own in zip(optima, b.tolist(), strict=True)])
             ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, own_origin, CLAIM, step).offsets(near)
         facts = zip(radii, balls, ends, strict=True)
         return [Place(intercept, radius, own, offset, origin, m) for radius, (m, own), offset in facts]
