@@ -41,7 +41,8 @@ class Tuning:
     wanted: float = 0.7
     most_cg: int = 500
     # Rows of well-conditioned columns need no preconditioner. Unless part of the rows provides one, conjugate gradients without
-    # it are tried first, in at most so many steps; a factorization is made once they do not end in time.
+    # it are tried first, in at most so many steps, for sparse rows in as many as cost as much as a factorization if these are
+    # more; a factorization is made once they do not end in time.
     unaided: int = 12
     # The preconditioner is made anew once conjugate gradients take this many more steps than when it was new, times columns over
     # classes, for each matrix of second moments that it is made of: that is about the cost of a factorization.
