@@ -282,11 +282,12 @@ class SoftmaxNewton:
             H = second_moment(rows, every, mean)
             H[np.diag_indices(D)] += self.J[:, 0]
             return factorized(H)
+        A = rows.dense() if rows.in_memory and not rows.sparse and rows.n * D <= NEWTON.at_once else None
         H = np.zeros((k, D, k, D))
         for a in range(k):
             for b in range(a + 1):
                 h = Q[:, a] * (1.0 - Q[:, a]) if a == b else Q[:, a] * Q[:, b]
-                part = second_moment(rows, every, loss.c * h) * (1.0 if a == b else -1.0)
+                part = second_moment(rows, every, loss.c * h, A) * (1.0 if a == b else -1.0)
                 H[a, :, b, :] = part
                 H[b, :, a, :] = part
             H[a, range(D), a, range(D)] += self.J[:, 0]
