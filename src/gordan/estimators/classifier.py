@@ -17,7 +17,6 @@ from gordan.estimators.models import class_weights_of, parameters_of
 from gordan.estimators.multiclass import Binary, binary_problems
 from gordan.estimators.planes import Planes
 from gordan.io.model import Kind, Model
-from gordan.statuses import Status
 from gordan.verdicts.weights import scatter
 
 
@@ -178,7 +177,7 @@ class MaxMarginClassifier(Planes, Parameters):
         problems = list(binary_problems(fitting))
         data = fitting.task.data
         if data.only is not None:
-            self._keep_fit(fitting, problems, [fitting.constant_outcome(problems[0], Status.NO_PROGRESS, "")], y, sample_weight)
+            self._keep_fit(fitting, problems, [fitting.only_class_outcome(problems[0])], y, sample_weight)
             self._warn_of_only_class(data)
             return self
         with InterruptFlag() as flag:

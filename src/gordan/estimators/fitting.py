@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, choose, exponent, relative_width
+from gordan.arrays import Array, choose, exponent, is_number, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
@@ -515,9 +515,17 @@ class Fitting:
     def _not_started(self, binary: Binary) -> Outcome:
         """Return the outcome for a problem that was not started: the class of larger weight is predicted."""
         status = Status.INTERRUPTED if self.interrupted() else Status.TIME_LIMIT
-        return self.constant_outcome(binary, status, f"stopped ({status}): it was not started")
+        return self._constant_outcome(binary, status, f"stopped ({status}): it was not started")
 
-    def constant_outcome(self, binary: Binary, status: Status, sentence: str) -> Outcome:
+    def only_class_outcome(self, binary: Binary) -> Outcome:
+        """Return the outcome for a problem of which only one class has weight, after a check of what its search would check."""
+        exponent(self.options.norm)
+        nu: Any = self.options.nu
+        if nu is not None and not (is_number(nu) and 0 < nu <= 1):
+            raise InputError(f"nu is {nu!r}; it must be in (0, 1]")
+        return self._constant_outcome(binary, Status.NO_PROGRESS, "only one class has weight")
+
+    def _constant_outcome(self, binary: Binary, status: Status, sentence: str) -> Outcome:
         """Return the outcome for a problem about which nothing is said: the class of larger weight is predicted."""
         about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.task.data.X.d)
         claim = Certificate(

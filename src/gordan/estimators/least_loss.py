@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -29,7 +30,7 @@ from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, minimize_loss, outward
 from gordan.verdicts.arguments import budget_of
-from gordan.verdicts.loss import MAX_STORED, LossOptions
+from gordan.verdicts.loss import MAX_STORED, LossOptions, checked_C
 from gordan.verdicts.many import minimize_many_losses
 from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
@@ -246,7 +247,8 @@ class LossFitting:
         """
         data, loss, intercept = self.task.data, Loss.of(self.options.loss), Intercept.of(self.options.intercept)
         assert data.weights is not None  # otherwise all classes have weight
-        single, total = Loss.LOGISTIC if loss.several else loss, self.options.C * float(np.sum(data.weights))
+        single = Loss.LOGISTIC if loss.several else loss
+        total = min(checked_C(self.options.C) * float(np.sum(data.weights)), sys.float_info.max)
         b = max(1.0, math.log(total) - math.log(self.options.tol)) if loss.probabilities else 1.0
         upper = total * (float(single.cost(np.array(b))) if intercept.grouped else single.at_zero(2))
         b = b if data.only else -b
