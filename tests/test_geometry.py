@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import softmax, xlogy
 
 from gordan import InputError
-from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent, dual_vector, norm
+from gordan.geometry import Ball, Entropy, NoisySquare, Simplex, SquaredNorm, dual_exponent, dual_vector, norm
 from gordan.geometry.sets import fill_level, fill_order
 
 KINDS = ("plain", "caps", "halves", "caps+halves")
@@ -646,6 +646,57 @@ def test_strong_convexity(name, seed):
     length = np.linalg.norm(z - y, ord=1 if isinstance(R, Entropy) else R.q)
     modulus = 1.0 if isinstance(R, Entropy) else R.scale * (R.q - 1)
     assert R.divergence(z, y) >= 0.5 * modulus * length**2 - 1e-12
+
+
+@pytest.mark.parametrize("q", [2.0, 1.5])
+def test_squared_norms_of_one_form_are_added(q):
+    rng = np.random.default_rng(3)
+    first, second = SquaredNorm(q, 2.0), SquaredNorm(q, 0.5)
+    assert first.has_form_of(second)
+    assert not first.has_form_of(SquaredNorm(3.0, 2.0))
+    assert not first.has_form_of(Entropy())
+    assert not first.has_form_of(NoisySquare(q, noise=Ball(4, 2.0, 0.5)))
+    total = first.plus(3.0, second)
+    assert (total.q, total.scale) == (q, 3.5)
+    for z in rng.standard_normal((5, 4)):
+        assert total.value(z) == pytest.approx(first.value(z) + 3.0 * second.value(z))
+
+
+@pytest.mark.parametrize("q", [1.0, 2.0, 3.0, math.inf])
+def test_a_squared_norm_with_noise(q):
+    """Its value is ½‖w‖² plus the most that a perturbation can take off, and its argmin is where that is worth it."""
+    rng = np.random.default_rng(4)
+    noise = Ball(4, q, 0.4)
+    R = NoisySquare(noise=noise)
+    for theta in 2.0 * rng.standard_normal((5, 4)):
+        assert R.value(theta) == pytest.approx(0.5 * float(theta @ theta) - float(theta @ noise.vertex(theta)))
+        z = R.mirror(Ball(4), theta)[0]
+        best = R.value(z) - float(theta @ z)
+        for step in rng.standard_normal((50, 4)):
+            for size in (1e-4, 0.1, 1.0):
+                other = z + size * step
+                assert R.value(other) - float(theta @ other) >= best - 1e-12
+    with pytest.raises(InputError, match="use R\\^d"):
+        R.mirror(Ball(4, 2.0, 1.0), np.ones(4))
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("halves", [False, True])
+def test_sets_of_tensors_are_those_of_arrays(equal, halves):
+    torch = pytest.importorskip("torch", reason="needs torch: make test EXTRAS=test-gpu")
+    rng = np.random.default_rng(5)
+    caps = np.full(40, 0.1) if equal else rng.uniform(0.05, 0.2, 40)
+    P = Simplex(40, caps=caps, halves=np.arange(40) % 2 if halves else None)
+    there = P.placed(lambda values: torch.from_numpy(np.array(values)))
+    assert np.array_equal(there.caps.numpy(), P.caps)
+    assert there.centre.numpy() == pytest.approx(P.centre)
+    scores = rng.integers(-3, 4, 40).astype(float)
+    assert there.lowest(torch.from_numpy(scores)) == pytest.approx(P.lowest(scores))
+    for side in ("left", "right"):
+        order, count = fill_order(torch.from_numpy(scores), torch.from_numpy(caps), 0.5, side)
+        assert count == fill_order(scores, caps, 0.5, side)[1]
+        assert sorted(order.tolist()) == list(range(40))
+        assert scores[order.numpy()][:count].max() <= scores[order.numpy()][count:].min()
 
 
 def test_entropy_at_the_border():
