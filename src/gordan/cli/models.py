@@ -265,7 +265,10 @@ def _with_plausible_classes(data: Data) -> Data:
     """
     ask = "is the label another column? --label NAME"
     if len(data.classes) > 2 and any(isinstance(label, float) and not label.is_integer() for label in data.classes):
-        raise InputError(f"{data.path}: the labels are numbers that are not whole, {listed(data.classes)}; {ask}")
+        raise InputError(
+            f"{data.path}: the labels are numbers that are not whole, {listed(data.classes)}; {ask} "
+            "(if these are classes, put a letter before them)"
+        )
     if len(data.classes) <= max(MAX_LISTED, MAX_CLASS_SHARE * data.n):
         return data
     found = f"warning: {data.path} has {len(data.classes)} classes, {listed(data.classes)}, in {data.n} rows; {ask}"
