@@ -68,6 +68,20 @@ def test_a_soft_margin_of_norm_1_is_a_linear_program_too(intercept, weighted):
         assert both(result.certificate, X, y) == (True, True)
 
 
+@pytest.mark.parametrize("nu", [None, 0.5])
+@pytest.mark.parametrize("intercept", ["free", "none", "penalized"])
+def test_more_columns_than_rows(intercept, nu):
+    """The dual program has the same value."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(12, 30)), np.arange(12) % 2 == 0
+    A, groups = signed(X, y, intercept)
+    value = least_sum(A, groups, math.inf if nu is None else 1 / (nu * 12))
+    result = gordan.maximize_margin(X, y, norm=1, nu=nu, intercept=intercept, tol=1e-8)
+    assert (result.status, result.n_iter) == ("solved", 0)
+    assert result.margin == pytest.approx((value, value), rel=1e-8)
+    assert both(result.certificate, X, y) == (True, True)
+
+
 def test_the_game_is_played_where_no_method_solves_the_program(monkeypatch):
     """The interior-point method comes first for large programs, each may use a part of the time, and the game has the rest."""
     X, y = clouds(30, 5, seed=1)
