@@ -436,6 +436,17 @@ def test_parts_of_an_entry_are_added_exactly(kind):
         gordan.separate(duplicated(kind, [np.nan, 1.0, 44.0]), [0, 1])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("more", [[], [[2.0, 3.0]]])
+def test_equal_rows_that_are_not_finite_prove_nothing(value, intercept, more):
+    """Equal points of two classes are found before the lengths of rows are needed."""
+    X, y = np.array([[value, 1.0], [value, 1.0], *more]), [0, 1, *[1 for _ in more]]
+    for call in (gordan.separate, gordan.maximize_margin, gordan.minimize_loss):
+        with pytest.raises(gordan.InputError, match=r"X\[0, 0\] is (nan|inf|-inf); every entry must be finite"):
+            call(X, y, intercept=intercept)
+
+
 def test_what_is_no_table_is_refused_with_what_to_pass():
     polars = pytest.importorskip("polars")
     X, y = GOOD, GOOD_Y

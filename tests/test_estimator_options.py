@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import decimal
 import inspect
 import io
 import pickle
@@ -487,6 +488,33 @@ def test_one_class_with_weight_is_predicted_for_all_rows(model, own, labels, tmp
     assert (gordan.load(tmp_path / "m").predict(X) == labels[own]).all()
     assert (pickle.loads(pickle.dumps(found)).predict(X) == labels[own]).all()
     assert (found.to_sklearn().predict(X) == labels[own]).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
+@pytest.mark.parametrize("intercept", ["none", "penalized", "free"])
+def test_the_interval_of_one_class_with_weight_holds_the_least_value(loss, intercept):
+    """Rows at 0 leave nothing to w: without an intercept the least value is ΣC_i ℓ(0), with more digits than floats have."""
+    r = np.random.default_rng(1)
+    for _ in range(20):
+        weights = np.append(r.uniform(0.1, 2.0, 3) * 10.0 ** r.integers(-3, 4), 0.0)
+        C = float(10.0 ** r.uniform(-4, 4))
+        found = gordan.LinearClassifier(loss, C=C, intercept=intercept).fit(np.zeros((4, 1)), [1, 1, 1, 0], weights)
+        lower, upper = found.objective_
+        with decimal.localcontext(prec=60):
+            total = decimal.Decimal(C) * sum(map(decimal.Decimal, weights.tolist()))
+            least = total * (decimal.Decimal(2).ln() if loss in ("logistic", "multinomial") else 1)
+            assert lower == 0
+            assert intercept != "none" or least <= decimal.Decimal(upper) <= least * (1 + decimal.Decimal("1e-11"))
+            assert intercept != "free" or upper <= found.tol
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_constants_of_one_class_with_weight_beyond_floats_are_refused():
+    for C, weight, told in ((1e307, 100.0, "overflows"), (1e-320, 1e-5, "underflows")):
+        for loss in ("hinge", "logistic"):
+            with pytest.raises(gordan.InputError, match=told):
+                gordan.LinearClassifier(loss, C=C).fit(np.zeros((4, 1)), [1, 1, 1, 0], [weight] * 3 + [0])
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -370,6 +370,24 @@ def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
         assert gordan.verify(many[2].certificate, X, Y[:, 2])
 
 
+def test_ctrl_c_during_the_proof_of_least_losses_keeps_what_was_found(monkeypatch):
+    from gordan.verdicts import many
+
+    pressed, prove = iter([True]), many._Columns.prove
+
+    def proved(*given):
+        if next(pressed, False):
+            raise KeyboardInterrupt
+        return prove(*given)
+
+    monkeypatch.setattr(many._Columns, "prove", proved)
+    X, Y = np.random.default_rng(0).standard_normal((60, 4)), table(60, 6, 1)
+    found = gordan.minimize_loss(X, Y)
+    assert next(pressed, None) is None
+    assert all(found[j].gap <= 1e-3 for j in range(6))
+    assert all(gordan.verify(found[j].certificate, X, Y[:, j]) for j in range(6))
+
+
 @pytest.mark.parametrize("when", ["search", "proof"])
 def test_ctrl_c_ends_verdicts_that_are_found_one_by_one(when, monkeypatch):
     """A verdict has no status that says so, and may even be decided: no other column is begun either way."""

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from gordan.arrays import Array, positive
-from gordan.certificates import Certificate
+from gordan.certificates import Certificate, bounds
 from gordan.certificates.matrix import Matrix, far_origin
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, did_you_mean
@@ -42,6 +42,8 @@ SMALL_ENTRIES, SMALL_TOL = 1 << 15, 1e-12
 SMALL_ENOUGH = 1e-9
 # With a smaller C_i, the weights of the rows may be below those that a proof can use (`certificates.losses.MIN_WEIGHT`).
 MIN_C = 1e-265
+# A relative bound on what rounding takes from the cost of a row, and from its product with the sum of all C_i.
+COST_ERROR = 2.0**-40
 # Seconds per row and class to find the region of the minimizer (`benchmarks/limits.py`), and the share of a time limit that is
 # kept for it at most.
 REGION_SECONDS, MAX_SHARE_FOR_REGION = 5e-7, 0.25
@@ -247,10 +249,17 @@ class LossFitting:
         """
         data, loss, intercept = self.task.data, Loss.of(self.options.loss), Intercept.of(self.options.intercept)
         assert data.weights is not None  # otherwise all classes have weight
-        single = Loss.LOGISTIC if loss.several else loss
-        total = min(checked_C(self.options.C) * float(np.sum(data.weights)), sys.float_info.max)
-        b = max(1.0, math.log(total) - math.log(self.options.tol)) if loss.probabilities else 1.0
-        upper = total * (float(single.cost(np.array(b))) if intercept.grouped else single.at_zero(2))
+        single, weights, C = Loss.LOGISTIC if loss.several else loss, data.weights[data.weights > 0], checked_C(self.options.C)
+        with np.errstate(over="ignore", under="ignore"):
+            c = C * weights
+        if not ((c > 0) & (c < math.inf)).all():
+            goes = "overflows; divide" if np.isinf(c).any() else "underflows; multiply"
+            raise InputError(f"C × the weight of a row {goes} C or the weights by a constant")
+        total = bounds.sum_bounds(bounds.above(c))[1]
+        known = min(total, sys.float_info.max)
+        b = max(1.0, math.log(known) - math.log(self.options.tol) + 1e-6) if loss.probabilities else 1.0
+        cost = float(single.cost(np.array(b))) if intercept.grouped else single.at_zero(2)
+        upper = bounds.up(total * cost * (1 + COST_ERROR)) if cost > 0 else 0.0
         b = b if data.only else -b
         if loss.several:
             return LeastPlane(np.zeros((data.X.d, 2)), np.array([-b / 2, b / 2]), (0.0, upper), None)

@@ -190,6 +190,8 @@ class Evidence:
         rows = np.array(sorted(witness))
         weights = tuple(witness[i] for i in rows.tolist())
         found = replace(self._head("witness"), rows=self._rows_of_X(rows), weights=weights)
+        if not all(np.isfinite(values).all() for _, _, values in self.question.problem.X.storage.each_row(found.rows)):
+            self.question.problem.require_finite()
         if not check(found, self.question.problem):
             return self.witness is not None
         self.witness = Proof(found)

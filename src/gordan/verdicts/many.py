@@ -280,7 +280,12 @@ def minimize_many_losses(
         rough = columns.rough_planes(starts, table, searched)
     optima: dict[int, Optimum] = {}
     if rough is not None and options.class_weight is None:  # class weights differ between columns: the table cannot prove those
-        optima = columns.prove(rough, table, max(options.tol, options.enough))
+        prove = partial(columns.prove, rough, table, max(options.tol, options.enough))
+        try:
+            optima = prove()
+        except KeyboardInterrupt:  # what was found is proved all the same, unless there is another one
+            columns.stopped = True
+            optima = prove()
         if not problem.storage.in_memory:  # column by column it would take as long again
             ended = columns.stopped or search.short
             columns.status[columns.open] = (columns.stop_reason if ended else Status.NO_PROGRESS).value
