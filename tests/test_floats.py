@@ -221,8 +221,10 @@ def pool(monkeypatch):
     monkeypatch.setattr(threads, "_pool", None)
 
     def start(wanted):
-        with mode(wanted):
-            assert len(each_pool_thread(threading.get_ident)) == 2
+        both = threading.Barrier(2)
+        with mode(wanted):  # both threads at once: one that is started later has the mode of that time
+            started = [threads._shared_pool().submit(both.wait, 60) for _ in range(2)]
+            assert {task.result() for task in started} == {0, 1}
         return threads._pool
 
     yield start

@@ -353,6 +353,8 @@ def test_convergence_and_boundary_of_a_loss(loss, y):
     assert len(display.planes) == (model.kind_ == "binary")
     assert display.title == f"least {loss.replace('_', ' ')} loss"
     several = model.kind_ == "one-vs-rest"
+    if several:  # classes that were found one by one
+        model.trace_ = [gordan.minimize_loss(FLAT, y == label, loss=loss).trace for label in model.classes_]
     display = drawn(ConvergenceDisplay.from_estimator(model, problem=int(several)))
     assert display.margin == pytest.approx(np.reshape(model.objective_, (-1, 2))[int(several)].mean())
     assert repr(display).startswith(f"ConvergenceDisplay({loss.replace('_', ' ')}: ")
