@@ -42,8 +42,8 @@ from mutmut.mutation.pragma_handling import IgnoredCode
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gordan"
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutants"]
-# Seconds: of tests that a mutant gets, the most that one test may take, and of the cases of one test that are drawn.
-BUDGET, LONGEST, CASES = 3.0, 1.0, 0.3
+# Seconds of tests that a mutant gets; one test may take a third of them, and its cases that are drawn a ninth.
+BUDGET = 3.0
 QUIET = ["-qq", "--tb=no", "--assert=plain", "-p", "no:faulthandler", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 MESSAGE = re.compile(r"\s")
 # Types, fields of dataclasses (of which __init__ is made), what NumPy warns of, copies where none is needed, guards of `zip`.
@@ -222,7 +222,7 @@ class Shards:
 
     def __init__(self, names, options, out):
         self.jobs, self.again, self.sample, self.out = options.jobs, options.again, options.sample, out
-        self.failed, self.turn = False, {}
+        self.budget, self.failed, self.turn = options.seconds, False, {}
         self.modules = {name: importlib.import_module("gordan." + name.replace("/", ".")) for name in names}
         self.files = {module.__file__: name for name, module in self.modules.items()}
         assert {*self.files} == {str(SOURCE / f"{name}.py") for name in names}, "gordan is not the one of this folder"
@@ -244,8 +244,8 @@ class Shards:
         begin = time.time()
         reach = dict(self.drawn(session.items))
         seconds = dict(zip(reach, self.seconds(list(reach)), strict=True))
-        slow = [item.nodeid for item in reach if seconds[item] > LONGEST]
-        self.tests = {item: (found, seconds[item]) for item, found in reach.items() if seconds[item] <= LONGEST}
+        slow = [item.nodeid for item in reach if seconds[item] > self.budget / 3]
+        self.tests = {item: (found, seconds[item]) for item, found in reach.items() if seconds[item] <= self.budget / 3}
         asked = Counter()
         for item in sorted(self.tests, key=seconds.get):  # the quick ones first, and not one test with all its cases
             asked[test_of(item)] += 1
@@ -261,14 +261,14 @@ class Shards:
         return True
 
     def drawn(self, items):
-        """Of each test as many cases, in random order, as take CASES seconds, and the functions that each case reaches."""
+        """Of each test as many cases, in random order, as take a ninth of the budget, and the functions that each one reaches."""
         cases = defaultdict(list)
         for item in items:
             cases[test_of(item)].append(item)
         for some in cases.values():
             random.Random(0).shuffle(some)
             yield some[0], self.reached(some[0])  # this one may have to import and compile
-            end = time.process_time() + CASES
+            end = time.process_time() + self.budget / 9
             for item in some[1:]:
                 if time.process_time() < end:
                     yield item, self.reached(item)
@@ -351,7 +351,7 @@ class Shards:
         reaching = [item for item, (found, _) in self.tests.items() if place in found or not mutant.function]
         reaching.sort(key=lambda item: (-own[item.nodeid], -of_all[item.nodeid], self.turn[item]))
         spent = list(itertools.accumulate(self.tests[item][1] for item in reaching))
-        return reaching[: bisect.bisect(spent, BUDGET)]
+        return reaching[: bisect.bisect(spent, self.budget)]
 
     def start(self, mutant, order):
         """Fork a child that runs these tests with the mutant in place."""
@@ -360,8 +360,8 @@ class Shards:
             return pid
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(60 + 30 * int(BUDGET))
-            resource.setrlimit(resource.RLIMIT_CPU, (5 + 4 * int(BUDGET), 9 + 4 * int(BUDGET)))
+            signal.alarm(60 + 30 * int(self.budget))
+            resource.setrlimit(resource.RLIMIT_CPU, (5 + 4 * int(self.budget), 9 + 4 * int(self.budget)))
             resource.setrlimit(resource.RLIMIT_AS, (24 << 30, 24 << 30))
             put(self.modules[mutant.name], mutant)
         except BaseException:
@@ -412,6 +412,7 @@ def main():
     parser.add_argument("shard", nargs="*", help="modules, or how their names begin: certificates, geometry/sets")
     parser.add_argument("--jobs", type=int, default=1 + (os.cpu_count() or 1))
     parser.add_argument("--sample", type=int, help="decide only a random sample of so many mutants in each package of modules")
+    parser.add_argument("--seconds", type=float, default=BUDGET, help="processor time of the tests that a mutant gets")
     parser.add_argument("--again", action="store_true", help="try survivors again, although the tests are the same")
     parser.add_argument("--table", action="store_true", help="run nothing; say what was decided")
     parser.add_argument("--survivors", action="store_true", help="show what survived, too")
