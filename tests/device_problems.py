@@ -10,16 +10,16 @@ from unittest import mock
 
 import loss_problems
 import numpy as np
+import pytest
 
 from gordan.rows import device
-from gordan.rows.tensors import torch_for
-
-torch_for().set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
 
 
 def held(X: np.ndarray) -> device.Device:
     """X as a tensor of the narrowest type that has its entries."""
-    torch, X = torch_for(), torch_for().from_numpy(X)
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
+    X = torch.from_numpy(X)
     kinds = (torch.float16, torch.float32, torch.float64)
     return device.Device(next(X.to(kind) for kind in kinds if bool((X.to(kind).double() == X).all())))
 

@@ -32,9 +32,19 @@ def main() -> None:
     except Exception as error:  # from an import, or from printing the help to a full disk; commands catch their own
         expected = isinstance(error, OSError)
         message = str(error) if expected else crash_report(error, debug="--debug" in sys.argv)
+        if expected:
+            drop_output()
         with contextlib.suppress(OSError):  # stderr may be full as well
             print(f"gordan: {message}", file=sys.stderr)
         sys.exit(2 if expected else CRASHED)
+
+
+def drop_output() -> None:
+    """Send what is left in the buffer of stdout nowhere: flushing it at exit would fail again, and change the exit code."""
+    out = sys.__stdout__
+    if out is not None and out is sys.stdout:  # not that of a program which calls this one
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def crash_report(error: Exception, *, debug: bool) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import typer
 
 from gordan.arrays import plain
+from gordan.cli import drop_output
 from gordan.errors import InputError
 from gordan.io.files import require_writable
 from gordan.io.lines import lines_of
@@ -62,6 +63,7 @@ def write_stdout(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
+        drop_output()
         raise OSError(error.errno, error.strerror, "standard output") from None
 
 

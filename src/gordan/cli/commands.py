@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -18,7 +16,7 @@ from typing import Any, NoReturn, ParamSpec, get_type_hints
 
 import typer
 
-from gordan.cli import BROKEN_PIPE, CRASHED, crash_report
+from gordan.cli import BROKEN_PIPE, CRASHED, crash_report, drop_output
 from gordan.cli.answers import escape_controls, print_json, with_original_names
 from gordan.cli.fields import FIELDS
 from gordan.errors import InputError, MissingExtra
@@ -101,7 +99,7 @@ def with_exit_code(command: Callable[P, int]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except BrokenPipeError:  # the reader of our output has exited, as `head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else flushing at exit would fail again
+            drop_output()
             code = BROKEN_PIPE
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
