@@ -30,7 +30,7 @@ from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.verdicts import LossResult, minimize_loss, outward
 from gordan.verdicts.arguments import budget_of
-from gordan.verdicts.loss import MAX_STORED, LossOptions, checked_C
+from gordan.verdicts.loss import MAX_STORED, LossOptions, checked_C, require_constants
 from gordan.verdicts.many import minimize_many_losses
 from gordan.verdicts.scaling import far_column, scale_hint
 from gordan.verdicts.weights import weight_factors
@@ -249,13 +249,11 @@ class LossFitting:
         """
         data, loss, intercept = self.task.data, Loss.of(self.options.loss), Intercept.of(self.options.intercept)
         assert data.weights is not None  # otherwise all classes have weight
-        single, weights, C = Loss.LOGISTIC if loss.several else loss, data.weights[data.weights > 0], checked_C(self.options.C)
+        single, weights = Loss.LOGISTIC if loss.several else loss, data.weights
         with np.errstate(over="ignore", under="ignore"):
-            c = C * weights
-        if not ((c > 0) & (c < math.inf)).all():
-            goes = "overflows; divide" if np.isinf(c).any() else "underflows; multiply"
-            raise InputError(f"C × the weight of a row {goes} C or the weights by a constant")
-        total = bounds.sum_bounds(bounds.above(c))[1]
+            c = checked_C(self.options.C) * weights
+        require_constants(c, weights, range(len(c)))
+        total = bounds.sum_bounds(bounds.above(c[c > 0]))[1]
         known = min(total, sys.float_info.max)
         b = max(1.0, math.log(known) - math.log(self.options.tol) + 1e-6) if loss.probabilities else 1.0
         cost = float(single.cost(np.array(b))) if intercept.grouped else single.at_zero(2)

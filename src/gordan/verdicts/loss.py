@@ -402,6 +402,16 @@ class LossOptions(NamedTuple):
     enough: float = 0.0
 
 
+def require_constants(c: Array, weights: Array | None, rows: Any) -> None:
+    """Refuse C_i = C × weight that are infinite, or 0 where the weight is not; `rows` are the numbers of the rows to name."""
+    if not np.isfinite(c).all():
+        row = int(rows[np.argmin(np.isfinite(c))])
+        raise InputError(f"C × the weight of row {row} overflows; divide C or the weights by a constant")
+    if weights is not None and ((c == 0) & (weights > 0)).any():
+        row = int(rows[np.argmax((c == 0) & (weights > 0))])
+        raise InputError(f"C × the weight of row {row} underflows; multiply C or the weights by a constant, or make it 0")
+
+
 def question_of(
     problem: Problem, budget: Budget, options: LossOptions, sample_weight: Any, start: Any, checkpoint: Checkpoint | None = None
 ) -> LossQuestion:
@@ -415,12 +425,7 @@ def question_of(
     sample, factors = weight_factors(sample_weight, options.class_weight, problem.classes, which)
     weights = combined_weights(sample, factors, problem.classes, which)  # refuses weights that leave a class without any
     c = row_constants(options.C, sample, factors, which)
-    if not np.isfinite(c).all():
-        row = int(kept[np.argmin(np.isfinite(c))])
-        raise InputError(f"C × the weight of row {row} overflows; divide C or the weights by a constant")
-    if weights is not None and ((c == 0) & (weights > 0)).any():
-        row = int(kept[np.argmax((c == 0) & (weights > 0))])
-        raise InputError(f"C × the weight of row {row} underflows; multiply C or the weights by a constant, or make it 0")
+    require_constants(c, weights, kept)
     if len(kept) < n:
         c, sample = scatter(c, kept, n), given
     several = len(problem.classes) if options.loss.several else None
